@@ -1,0 +1,1 @@
+"""Uncertainty of autoregressive ensembles: data, training, decoding, measures and their evidence."""

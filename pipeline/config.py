@@ -1,0 +1,367 @@
+"""The schema of conf/: every setting with its type and its range, and the checks on them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast, get_type_hints
+
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
+CONF = ROOT / "conf"
+# Settings that say where and how a run is carried out and never enter a result.
+MACHINE_KEYS = ("io", "part", "from_config", "tracking")
+
+
+def _rule(text: str, holds: Callable[[Any], bool]) -> Any:
+    return field(default=MISSING, metadata={"rule": text, "holds": holds})
+
+
+def _at_least(minimum: float) -> Any:
+    return _rule(f">= {minimum}", lambda value: value >= minimum)
+
+
+def _above(minimum: float) -> Any:
+    return _rule(f"> {minimum}", lambda value: value > minimum)
+
+
+def _within(low: float, high: float) -> Any:
+    return _rule(f"in [{low}, {high}]", lambda value: low <= value <= high)
+
+
+def _one_of(*choices: str) -> Any:
+    return _rule(f"one of {', '.join(choices)}", lambda value: value in choices)
+
+
+def _each(text: str, holds: Callable[[Any], bool]) -> Any:
+    """A setting that is one value or a list of values, each of which must keep the rule."""
+
+    def all_hold(value: Any) -> bool:
+        values = value if isinstance(value, list) else [value]
+        return bool(values) and all(holds(one) for one in values)
+
+    return _rule(f"{text}, or a list of such values", all_hold)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass
+class IoConfig:
+    """Where a stage reads and writes."""
+
+    root: str = MISSING
+    store: str | None = None
+    out: str | None = None
+    member_stores: list[str] = field(default_factory=list)
+
+
+@dataclass
+class DataConfig:
+    """The corpus and how it is cleaned, split and cut into sub-word units."""
+
+    source: str = _one_of("libreoffice")
+    downloads: str = MISSING
+    packages: str | None = None
+    pin: bool = MISSING
+    min_words: int = _at_least(1)
+    max_words: int = _at_least(1)
+    dev_sentences: int = _at_least(1)
+    test_sentences: int = _at_least(1)
+    train_sentences: int | None = None
+    near_duplicate_jaccard: float = _within(0, 1)
+    vocabulary_size: int = _at_least(64)
+
+
+@dataclass
+class TestSetConfig:
+    """One test set: its role in the paper and what stands in for it here."""
+
+    kind: str = _one_of("held_out", "permuted", "other_side")
+    corpus: str = MISSING
+    in_domain: bool = False
+    language: str | None = None
+    also_called: list[str] = field(default_factory=list)
+
+
+@dataclass
+class TaskConfig:
+    """A task of the paper: languages, test sets and the metric of its predictive performance."""
+
+    name: str = MISSING
+    family: str = _one_of("translation", "speech")
+    quality: str = _one_of("bleu", "wer_percent")
+    source_language: str = MISSING
+    target_language: str = MISSING
+    test_sets: dict[str, TestSetConfig] = field(default_factory=dict)
+
+
+@dataclass
+class ModelConfig:
+    """A fairseq architecture and the settings of its own configuration."""
+
+    name: str = MISSING
+    architecture: str = MISSING
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class TrainConfig:
+    """How one member is trained."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    updates: int = _at_least(1)
+    batch_tokens: int = _at_least(1)
+    learning_rate: float = _above(0)
+    schedule: str = _one_of("inverse_sqrt", "cosine", "fixed")
+    warmup_updates: int = _at_least(0)
+    adam_betas: list[float] = field(default_factory=list)
+    clip_norm: float = _at_least(0)
+    weight_decay: float = _at_least(0)
+    label_smoothing: float = _within(0, 1)
+    checkpoint_interval_updates: int = _at_least(1)
+    keep_checkpoints: int = _at_least(1)
+    average_last: int = _at_least(1)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class EnsembleConfig:
+    """Which training runs there are and which of their checkpoints are members."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    seeds: list[int] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DecodeConfig:
+    """How hypotheses are found, and for which posteriors and test sets."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    regime: str = _one_of("beam", "greedy", "teacher_forcing", "sample")
+    combination: str = _one_of("prex", "expr", "member")
+    beam: int = _at_least(1)
+    length_penalty: float = MISSING
+    max_length_ratio: float = _at_least(0)
+    max_length_offset: int = _at_least(1)
+    batch_sentences: int = _at_least(1)
+    also: list[str] = _each(
+        "one of expr, members, teacher_forcing",
+        lambda value: value in ("expr", "members", "teacher_forcing"),
+    )
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DumpConfig:
+    """What of the token distributions a decode store keeps."""
+
+    name: str = MISSING
+    kind: str = _one_of("statistics", "topk", "full")
+    dtype: str = _one_of("float16", "float32")
+    k: int = _at_least(1)
+
+
+@dataclass
+class UncertaintyConfig:
+    """Settings of the offline measures; lists give the whole grid."""
+
+    name: str = MISSING
+    beam: Any = _each("a whole number >= 1", lambda value: isinstance(value, int) and value >= 1)
+    temperature: Any = _each("a number > 0", lambda value: _is_number(value) and value > 0)
+    length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
+    weights_from: str = _one_of("decoding", "prex", "expr")
+    eos: str = _one_of("include", "zero")
+    extra_measures: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class MetricsConfig:
+    """Settings of the quality, error-detection and OOD metrics."""
+
+    name: str = MISSING
+    resamples: int = _at_least(0)
+    extra_metrics: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ReportConfig:
+    """Which tables are made: label in the paper -> the function that lays it out."""
+
+    name: str = MISSING
+    tables: dict[str, str] = field(default_factory=dict)
+    beside_paper: bool = MISSING
+
+
+@dataclass
+class TrackingConfig:
+    """Where runs are logged."""
+
+    name: str = MISSING
+    enabled: bool = MISSING
+    uri: str | None = None
+
+
+@dataclass
+class ExperimentConfig:
+    """The name of the whole pipeline's size."""
+
+    name: str = MISSING
+
+
+@dataclass
+class PipelineConfig:
+    """Everything that can be chosen; one field a group of conf/, and the keys of pipeline.yaml."""
+
+    seed: int = _at_least(0)
+    from_config: str | None = None
+    part: str | None = None
+    io: IoConfig = field(default_factory=IoConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    task: TaskConfig = field(default_factory=TaskConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+    dump: DumpConfig = field(default_factory=DumpConfig)
+    uncertainty: UncertaintyConfig = field(default_factory=UncertaintyConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    report: ReportConfig = field(default_factory=ReportConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+
+
+def typed(config: DictConfig) -> PipelineConfig:
+    """Check a composed config against the schema; a read-only config with the schema's types.
+
+    Raises ConfigError naming the key, the rule and the value.
+    """
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(PipelineConfig), config)
+        OmegaConf.resolve(merged)
+    except OmegaConfBaseException as error:
+        raise ConfigError(_schema_message(error, config)) from None
+    _check_rules(PipelineConfig, cast(DictConfig, merged), "")
+    _check_relations(cast(PipelineConfig, merged))
+    OmegaConf.set_readonly(merged, True)
+    return cast(PipelineConfig, merged)
+
+
+def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:
+    """The same config in which every key outside `visible` (dotted paths) reads as missing."""
+    masked_config = cast(DictConfig, OmegaConf.create(cast(DictConfig, config)))
+    OmegaConf.set_readonly(masked_config, False)
+    _mask(masked_config, "", (*visible, *MACHINE_KEYS))
+    OmegaConf.set_readonly(masked_config, True)
+    return cast(PipelineConfig, masked_config)
+
+
+def plain(node: Any) -> Any:
+    """A node of the config as plain lists and dicts, for digests, manifests and keyword arguments."""
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def implementation(dotted: str, key: str) -> Callable[..., Any]:
+    """The function that a `_target_`-like setting names; ConfigError if it cannot be imported."""
+    module_name, _, name = dotted.rpartition(".")
+    try:
+        function = getattr(import_module(module_name), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{key} must name an importable function (package.module.function), "
+            f"got {dotted!r}: {error}"
+        ) from None
+    if not callable(function):
+        raise ConfigError(f"{key} must name a function, got {dotted!r}")
+    return cast(Callable[..., Any], function)
+
+
+def unknown_key_message(key: str, choices: list[str], where: str) -> str:
+    """One sentence for a key that does not exist, with the nearest and all valid names."""
+    name = key.rpartition(".")[2]
+    near = difflib.get_close_matches(name, choices, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{key} is not a setting: {hint}{where} has {', '.join(sorted(choices))}"
+
+
+def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
+    hints = get_type_hints(schema)
+    for one in fields(schema):
+        key = prefix + one.name
+        if OmegaConf.is_missing(config, one.name):
+            raise ConfigError(f"{key} must have a value, got none (???)")
+        value = config[one.name]
+        if is_dataclass(hints[one.name]):
+            _check_rules(cast(type, hints[one.name]), value, f"{key}.")
+        elif isinstance(value, DictConfig):
+            for name, child in value.items():
+                if isinstance(child, DictConfig) and OmegaConf.get_type(child) is TestSetConfig:
+                    _check_rules(TestSetConfig, child, f"{key}.{name}.")
+        elif "holds" in one.metadata and not one.metadata["holds"](plain(value)):
+            raise ConfigError(f"{key} must be {one.metadata['rule']}, got {plain(value)}")
+
+
+def _check_relations(config: PipelineConfig) -> None:
+    seeds = list(config.ensemble.seeds)
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"ensemble.seeds must be distinct and at least one, got {seeds}")
+    if config.data.min_words > config.data.max_words:
+        raise ConfigError(
+            f"data.min_words must be <= data.max_words, "
+            f"got {config.data.min_words} > {config.data.max_words}"
+        )
+    train = config.train
+    if train.average_last > train.keep_checkpoints:
+        raise ConfigError(
+            f"train.average_last must be <= train.keep_checkpoints ({train.keep_checkpoints}), "
+            f"got {train.average_last}"
+        )
+    available = train.updates // train.checkpoint_interval_updates
+    if available < train.average_last:
+        raise ConfigError(
+            f"train.average_last must be <= the {available} checkpoints that {train.updates} "
+            f"updates give at train.checkpoint_interval_updates="
+            f"{train.checkpoint_interval_updates}, got {train.average_last}"
+        )
+
+
+def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
+    key = error.full_key or ""
+    text = str(error).splitlines()[0]
+    if "not in" in text and key:
+        parent_key = key.rpartition(".")[0]
+        schema: Any = OmegaConf.structured(PipelineConfig)
+        parent = OmegaConf.select(schema, parent_key) if parent_key else schema
+        if isinstance(parent, DictConfig):
+            where = parent_key or "the configuration"
+            return unknown_key_message(key, [str(name) for name in parent], where)
+    value = OmegaConf.select(config, key, throw_on_resolution_failure=False) if key else None
+    return f"{key or 'the configuration'}: {text} (got {plain(value)!r})"
+
+
+def _mask(node: DictConfig, prefix: str, visible: tuple[str, ...]) -> None:
+    for name in list(node):
+        key = f"{prefix}{name}"
+        if any(key == one or key.startswith(f"{one}.") for one in visible):
+            continue
+        if any(one.startswith(f"{key}.") for one in visible):
+            _mask(node[name], f"{key}.", visible)
+        else:
+            node[name] = MISSING
+
+
+def iterate_values(value: Any) -> Iterator[Any]:
+    """The values of a setting that is one value or a list of them."""
+    yield from value if isinstance(value, list | ListConfig) else [value]
