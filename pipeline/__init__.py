@@ -1,1 +1,1 @@
-"""Uncertainty of autoregressive ensembles: data, training, decoding, measures and their evidence."""
+"""Uncertainty of autoregressive ensembles: training, decoding, measures, their evidence."""

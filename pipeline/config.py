@@ -44,8 +44,7 @@ def _each(text: str, holds: Callable[[Any], bool]) -> Any:
     """A setting that is one value or a list of values, each of which must keep the rule."""
 
     def all_hold(value: Any) -> bool:
-        values = value if isinstance(value, list) else [value]
-        return bool(values) and all(holds(one) for one in values)
+        return all(holds(one) for one in value) if isinstance(value, list) else holds(value)
 
     return _rule(f"{text}, or a list of such values", all_hold)
 
@@ -77,7 +76,7 @@ class DataConfig:
     dev_sentences: int = _at_least(1)
     test_sentences: int = _at_least(1)
     train_sentences: int | None = None
-    near_duplicate_jaccard: float = _within(0, 1)
+    near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = _at_least(64)
 
 
@@ -128,6 +127,7 @@ class TrainConfig:
     clip_norm: float = _at_least(0)
     weight_decay: float = _at_least(0)
     label_smoothing: float = _within(0, 1)
+    validate_interval_updates: int = _at_least(1)
     checkpoint_interval_updates: int = _at_least(1)
     keep_checkpoints: int = _at_least(1)
     average_last: int = _at_least(1)
@@ -261,7 +261,7 @@ def typed(config: DictConfig) -> PipelineConfig:
 
 def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:
     """The same config in which every key outside `visible` (dotted paths) reads as missing."""
-    masked_config = cast(DictConfig, OmegaConf.create(cast(DictConfig, config)))
+    masked_config = OmegaConf.create(cast(DictConfig, config))
     OmegaConf.set_readonly(masked_config, False)
     _mask(masked_config, "", (*visible, *MACHINE_KEYS))
     OmegaConf.set_readonly(masked_config, True)
@@ -269,7 +269,7 @@ def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:
 
 
 def plain(node: Any) -> Any:
-    """A node of the config as plain lists and dicts, for digests, manifests and keyword arguments."""
+    """A node of the config as plain lists and dicts: for digests, manifests, keyword arguments."""
     return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
@@ -308,12 +308,15 @@ def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
         elif isinstance(value, DictConfig):
             for name, child in value.items():
                 if isinstance(child, DictConfig) and OmegaConf.get_type(child) is TestSetConfig:
-                    _check_rules(TestSetConfig, child, f"{key}.{name}.")
+                    _check_rules(TestSetConfig, child, f"{key}.{name!s}.")
         elif "holds" in one.metadata and not one.metadata["holds"](plain(value)):
             raise ConfigError(f"{key} must be {one.metadata['rule']}, got {plain(value)}")
 
 
 def _check_relations(config: PipelineConfig) -> None:
+    for name in ("beam", "temperature", "length_norm"):
+        if plain(config.uncertainty[name]) == []:  # type: ignore[index]
+            raise ConfigError(f"uncertainty.{name} must have at least one value, got []")
     seeds = list(config.ensemble.seeds)
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"ensemble.seeds must be distinct and at least one, got {seeds}")

@@ -1,0 +1,39 @@
+# Two commands do it all on a fresh machine: `make repro` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PATH := $(abspath $(BIN)):$(PATH)
+export MLFLOW_DISABLE_TELEMETRY = true
+export DO_NOT_TRACK = 1
+
+.PHONY: help setup repro test check ui
+.DEFAULT_GOAL := help
+
+help: ## What can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || \
+	  { echo "error: Python 3.11 or 3.12 is needed, $$($(PYTHON) --version) was found: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable '.[train,dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP) ## Make .venv and install the tested set
+
+repro: setup ## Set up, then run whatever an edit of conf/ or code touches
+	dvc repro
+
+test: setup ## All tests
+	pytest
+
+check: setup ## Lint, format, types, and dvc.yaml against stages/
+	ruff check .
+	ruff format --check .
+	mypy
+	pytest tests/test_dag.py
+
+ui: setup ## The MLflow UI, on this machine only
+	mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db --host 127.0.0.1 --port 5000

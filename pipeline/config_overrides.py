@@ -1,0 +1,112 @@
+"""Overrides of a command line, checked before anything starts: keys, groups, values and ranges."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config import CONF, MACHINE_KEYS, PipelineConfig, typed, unknown_key_message
+from pipeline.errors import ConfigError
+
+_MOST_POINTS = 1000
+
+
+def check_overrides(arguments: list[str]) -> None:
+    """Compose and check every point that the overrides ask for.
+
+    Raises ConfigError for a key, group or value that does not exist or is out of range. Command
+    lines that only ask for help, or bring a configuration folder of their own, pass unchecked here.
+    """
+    if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
+        return
+    texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
+    try:
+        overrides = OverridesParser.create().parse_overrides(texts)
+    except HydraException as error:
+        raise ConfigError(f"the command line must be group=option or key=value: {error}") from None
+    for override in overrides:
+        _check_name(override)
+    if any(override.key_or_group == "from_config" for override in overrides):
+        _check_only_machine_keys(overrides)
+        return
+    for point in itertools.islice(_points(overrides), _MOST_POINTS):
+        typed(_composed(point))
+
+
+_RUN_FLAGS = ("--multirun", "-m", "--run", "-r")
+
+
+def _composed(overrides: list[str]) -> DictConfig:
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+            return compose("pipeline", overrides)
+    except HydraException as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        raise ConfigError(" ".join(f"{error}{cause}".split())) from None
+
+
+def _points(overrides: list[Override]) -> Iterator[list[str]]:
+    choices: list[list[str]] = []
+    for override in overrides:
+        if override.is_sweep_override() and override.is_discrete_sweep():
+            key = override.get_key_element()
+            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
+        elif not override.is_sweep_override():
+            choices.append([str(override.input_line)])
+    return (list(point) for point in itertools.product(*choices))
+
+
+def _check_name(override: Override) -> None:
+    key = override.key_or_group
+    if not key:
+        raise ConfigError(
+            f"the command line must be group=option or key=value, got {override.input_line}"
+        )
+    if key == "hydra" or key.startswith(("hydra.", "hydra/")):
+        return
+    folder = CONF / key
+    if folder.is_dir():
+        options = sorted(path.stem for path in folder.glob("*.yaml"))
+        for value in _values(override):
+            if value not in options:
+                raise ConfigError(f"{key} must be one of {', '.join(options)}, got {value}")
+    elif not override.is_add():
+        _check_key(key)
+
+
+def _values(override: Override) -> list[str]:
+    if override.is_sweep_override():
+        return list(override.sweep_string_iterator()) if override.is_discrete_sweep() else []
+    return [str(override.value())]
+
+
+def _check_key(key: str) -> None:
+    node: Any = OmegaConf.structured(PipelineConfig)
+    path = ""
+    for name in key.split("."):
+        if not isinstance(node, DictConfig):
+            raise ConfigError(f"{key} is not a setting: {path} is a value and has no keys")
+        if OmegaConf.get_type(node) is dict:
+            return
+        choices = [str(choice) for choice in node]
+        if name not in choices:
+            raise ConfigError(unknown_key_message(key, choices, path or "the configuration"))
+        path = f"{path}.{name}" if path else name
+        node = None if OmegaConf.is_missing(node, name) else node[name]
+
+
+def _check_only_machine_keys(overrides: list[Override]) -> None:
+    for override in overrides:
+        root = override.key_or_group.replace("/", ".").split(".")[0]
+        if root not in (*MACHINE_KEYS, "hydra"):
+            raise ConfigError(
+                f"from_config takes every setting from that file and only "
+                f"{', '.join(MACHINE_KEYS)} and hydra beside it, got {override.input_line}"
+            )

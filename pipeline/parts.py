@@ -1,0 +1,97 @@
+"""A folder of parts, each whole or absent, each recognised by the digest of what went into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import DataError
+
+_MANIFEST = "manifest.json"
+_PART = "part.json"
+
+
+def digest(*content: Any) -> str:
+    """sha256 (hex) of plain values: settings and the hashes of inputs, in the order given."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people and for hashing: sorted keys, one item a line, whole or absent."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A temporary folder beside `target` that takes its place when the block ends without error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.building")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if target.exists():
+        shutil.rmtree(target)
+    temporary.replace(target)
+
+
+class PartFolder:
+    """The parts that a folder should hold: name -> digest of settings and inputs."""
+
+    def __init__(self, root: Path, parts: Mapping[str, str]) -> None:
+        self.root = root
+        self.parts = dict(parts)
+
+    def missing(self) -> list[str]:
+        """Names of the parts that are not there, or were made from something else."""
+        return [name for name, expected in self.parts.items() if self._made_from(name) != expected]
+
+    @contextmanager
+    def building(self, name: str) -> Iterator[Path]:
+        """A temporary folder that becomes part `name` when the block ends without error."""
+        with whole_folder(self.root / name) as folder:
+            yield folder
+            write_json(folder / _PART, {"digest": self.parts[name], "name": name})
+
+    def write_manifest(self) -> None:
+        """Delete what is not a part and list the parts; DataError if one is missing."""
+        missing = self.missing()
+        if missing:
+            raise DataError(f"{self.root}: parts must all be made, missing {', '.join(missing)}")
+        for path in self.root.iterdir():
+            if path.is_dir() and path.name not in self.parts:
+                shutil.rmtree(path)
+        write_json(self.root / _MANIFEST, self.parts)
+
+    def _made_from(self, name: str) -> str | None:
+        path = self.root / name / _PART
+        return json.loads(path.read_text(encoding="utf-8"))["digest"] if path.is_file() else None
+
+
+def read_manifest(root: Path) -> dict[str, str]:
+    """Name -> digest of the parts of a folder; DataError where there is no manifest."""
+    path = root / _MANIFEST
+    if not path.is_file():
+        stage = root.parent.name
+        raise DataError(f"{path} must exist: run python -m stages.{stage} first")
+    manifest: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return manifest

@@ -1,0 +1,175 @@
+"""How a stage runs: one function, with a Hydra application, its checks and its parts around it."""
+
+from __future__ import annotations
+
+import fcntl
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import hydra
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import CompactHydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue
+
+from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
+from pipeline.config_overrides import check_overrides
+from pipeline.errors import ConfigError, PipelineError
+from pipeline.parts import PartFolder, digest, file_sha256
+
+_DVC_YAML = ROOT / "dvc.yaml"
+Stage = Callable[[PipelineConfig], None]
+
+# One thread a process, as many processes as cores: set before any numeric library is loaded.
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("DO_NOT_TRACK", "1")
+
+# Runs that start in the same instant get folders of their own.
+OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
+
+
+def run(stage: Stage) -> None:
+    """Run `stage` as a Hydra application: check the command line, compose, mask, call.
+
+    The keys that the stage's `params:` in dvc.yaml does not name read as missing, under DVC and by
+    hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong.
+    """
+    name = stage.__name__
+    try:
+        check_overrides(sys.argv[1:])
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+    def application(config: DictConfig) -> None:
+        try:
+            _run_with_settings(stage, config)
+        except PipelineError as error:
+            raise CompactHydraException(f"error: {error}") from None
+        except MissingMandatoryValue as error:
+            raise CompactHydraException(
+                f"error: {error.full_key} must stand under params of stage {name} in dvc.yaml, "
+                f"since the stage reads it"
+            ) from None
+
+    application.__module__ = f"stages.{name}"  # Hydra names the job after it
+    hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")(application)()
+
+
+def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
+    """Make the missing parts of a folder by one Hydra multirun of this stage; their names.
+
+    Parts run side by side through the launcher that was chosen. Raises PipelineError naming those
+    that failed; the parts that were finished stay.
+    """
+    missing = folder.missing()
+    if missing:
+        hydra_config = HydraConfig.get()
+        launcher = [one for one in hydra_config.overrides.hydra if "hydra.launcher" in one]
+        command = [sys.executable, "-m", f"stages.{hydra_config.job.name}", "--multirun"]
+        command += [
+            f"from_config={_quoted(str(config.from_config))}",
+            f"part={','.join(_quoted(name) for name in missing)}",
+            f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}",
+            *launcher,
+        ]
+        subprocess.run(command, check=False)
+        failed = folder.missing()
+        if failed:
+            raise PipelineError(
+                f"{folder.root}: {len(failed)} of {len(missing)} parts failed: "
+                f"{', '.join(failed)}; the rest is kept and the next run makes only these"
+            )
+    folder.write_manifest()
+    return missing
+
+
+def declared_params(stage: str) -> list[str] | None:
+    """The keys of the composed config that dvc.yaml lists as params of a stage; None: no limit."""
+    stages = yaml.safe_load(_DVC_YAML.read_text(encoding="utf-8"))["stages"]
+    if stage not in stages:
+        return None
+    for entry in stages[stage].get("params", []):
+        if isinstance(entry, dict):
+            for path, keys in entry.items():
+                if path.endswith("resolved.yaml"):
+                    return [str(key) for key in keys]
+    return None
+
+
+def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
+    """sha256 of the code behind a stage: the sources among its deps in dvc.yaml, and plug-ins.
+
+    It stands in the digest of every part, so that an edit of code makes the parts again.
+    """
+    deps = yaml.safe_load(_DVC_YAML.read_text(encoding="utf-8"))["stages"][stage]["deps"]
+    paths = [ROOT / dep for dep in deps if dep.startswith(("pipeline/", "stages/"))]
+    sources = [source for path in paths for source in sorted(path.rglob("*.py")) or [path]]
+    for function in implementations:
+        source = Path(inspect.getfile(function)).resolve()
+        if source not in sources and not source.is_relative_to(ROOT / "pipeline"):
+            sources.append(source)
+    return digest([file_sha256(source) for source in sources])
+
+
+def _run_with_settings(stage: Stage, config: DictConfig) -> None:
+    name = stage.__name__
+    settings = _settings(config)
+    visible = declared_params(name)
+    if visible is not None:
+        settings = masked(settings, visible)
+    if settings.part is not None or settings.io.out is not None:
+        stage(settings)
+        return
+    root = Path(settings.io.root)
+    with _only_run(root / "hydra" / "locks" / f"{name}.{config.task.name}", name):
+        stage(settings)
+
+
+def _settings(config: DictConfig) -> PipelineConfig:
+    """The full typed settings: from the file that from_config names, or as composed."""
+    if config.from_config is None:
+        path = Path(HydraConfig.get().runtime.output_dir) / "settings.yaml"
+        path.write_text(OmegaConf.to_yaml(config, resolve=True), encoding="utf-8")
+        return typed(cast(DictConfig, OmegaConf.merge(config, {"from_config": str(path)})))
+    path = Path(config.from_config)
+    if not path.is_file():
+        raise ConfigError(f"from_config must be a composed file, got {path}, which does not exist")
+    settings = OmegaConf.load(path)
+    given = [str(one).split("=")[0] for one in HydraConfig.get().overrides.task]
+    for key in given:
+        if key.split(".")[0] in MACHINE_KEYS:
+            OmegaConf.update(settings, key, OmegaConf.select(config, key))
+    return typed(cast(DictConfig, settings))
+
+
+@contextmanager
+def _only_run(lock: Path, stage: str) -> Iterator[None]:
+    """Hold a lock while the stage runs; PipelineError naming the process that holds it already."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise PipelineError(
+                f"one run of stage {stage} at a time may write here, and process "
+                f"{file.read().strip()} does: wait for it ({lock})"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,28 @@
+"""Compose the settings of one task into the one file from which the other stages read them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config import PipelineConfig
+from stages import run
+
+_log = logging.getLogger(__name__)
+
+
+def compose(config: PipelineConfig) -> None:
+    """Write {io.root}/config/{task}/resolved.yaml; settings are checked by then."""
+    settings = cast(DictConfig, OmegaConf.create(OmegaConf.to_container(cast(DictConfig, config))))
+    settings.from_config = None
+    path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(OmegaConf.to_yaml(settings, sort_keys=True), encoding="utf-8")
+    _log.info("composed %s", path)
+
+
+if __name__ == "__main__":
+    run(compose)

@@ -1,0 +1,65 @@
+"""Train the members of the ensembles, side by side; a member that is done is not trained again."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from pipeline import tracking
+from pipeline.config import PipelineConfig, implementation, plain
+from pipeline.errors import DataError
+from pipeline.fairseq_bridge.training import TrainJob
+from pipeline.parts import PartFolder, digest, file_sha256
+from stages import code_digest, run, run_parts
+
+_log = logging.getLogger(__name__)
+
+
+def train(config: PipelineConfig) -> None:
+    """Write one part a seed to {io.root}/train/{task}: weights, average, model.json, curve.csv."""
+    root = Path(config.io.root)
+    data = root / "prepare" / config.task.name
+    if not (data / "manifest.json").is_file():
+        raise DataError(f"{data} must hold prepared data: run python -m stages.prepare first")
+    settings = digest(
+        code_digest("train", implementation(config.train._target_, "train._target_")),
+        plain(config.train),
+        plain(config.model),
+        file_sha256(data / "manifest.json"),
+    )
+    folder = PartFolder(
+        root / "train" / config.task.name,
+        {f"seed_{seed}": digest(settings, seed) for seed in config.ensemble.seeds},
+    )
+    resume = root / "resume" / "train" / config.task.name
+    if config.part is not None:
+        _train_part(config, folder, data, resume)
+        return
+    trained = run_parts(config, folder)
+    shutil.rmtree(resume, ignore_errors=True)
+    _log.info("%s: %d members, %d trained now", folder.root, len(folder.parts), len(trained))
+    with tracking.open_run(config, "train") as log:
+        for name in trained:
+            log.curve(name, folder.root / name / "curve.csv", step="update")
+
+
+def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: Path) -> None:
+    name = str(config.part)
+    with folder.building(name) as out:
+        job = TrainJob(
+            title=f"train {config.task.name} {name}",
+            data=data / "fairseq",
+            out=out,
+            resume=resume / f"{name}-{folder.parts[name][:16]}",
+            seed=int(name.removeprefix("seed_")),
+            source_language=config.task.source_language,
+            target_language=config.task.target_language,
+            model=plain(config.model),
+            train=plain(config.train),
+        )
+        implementation(config.train._target_, "train._target_")(job)
+
+
+if __name__ == "__main__":
+    run(train)

@@ -1,0 +1,125 @@
+"""Settings: every fault named with key, rule, value and choices, before anything starts."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from omegaconf.errors import MissingMandatoryValue
+
+from pipeline.config import CONF, PipelineConfig, implementation, masked, plain, typed
+from pipeline.config_overrides import check_overrides
+from pipeline.errors import ConfigError
+
+
+def _settings(*overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", list(overrides)))
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("decode.bem=3", ["decode.bem", "did you mean beam?", "length_penalty"]),
+        ("+decode.bem=3", ["decode.bem", "beam"]),
+        ("decode.beam=0", ["decode.beam must be >= 1, got 0"]),
+        ("decode.beam=abc", ["decode.beam", "'abc'", "Integer"]),
+        ("decode.beam.size=3", ["decode.beam.size", "decode.beam is a value"]),
+        ("task=nmt_xx", ["task must be one of", "nmt_ende", "got nmt_xx"]),
+        ("tsk=nmt_ende", ["tsk", "did you mean task?"]),
+        ("hydra/launcher=nope", ["hydra/launcher/nope", "local"]),
+        ("train=null", ["train must be one of", "got None"]),
+        ("data.near_duplicate_jaccard=1.5", ["must be in (0, 1], got 1.5"]),
+        ("data.max_words=1", ["data.min_words must be <= data.max_words"]),
+        ("uncertainty.beam=[1,0]", ["uncertainty.beam", "whole number >= 1", "[1, 0]"]),
+        ("uncertainty.beam=[]", ["uncertainty.beam must have at least one value"]),
+        ("uncertainty.temperature=1,2,-1", ["uncertainty.temperature", "> 0", "-1"]),
+        ("decode.also=[exprr]", ["decode.also", "expr, members", "exprr"]),
+        ("ensemble.seeds=[1,1]", ["ensemble.seeds must be distinct", "[1, 1]"]),
+        ("train.updates=50", ["train.average_last must be <= the"]),
+        ("train.average_last=9", ["train.average_last must be <= train.keep_checkpoints"]),
+        ("task.test_sets.PRM.kind=z", ["task.test_sets.PRM.kind must be one of", "got z"]),
+        ("decode.name=???", ["decode.name must have a value"]),
+        ("=3", ["group=option or key=value"]),
+    ],
+)
+def test_case_21_bad_setting_is_named(override: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        check_overrides([override])
+    assert all(word in str(error.value) for word in words), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_good_overrides_pass() -> None:
+    check_overrides(["--multirun", "decode.beam=1,5", "uncertainty.temperature=range(1,4)"])
+    check_overrides(["--help"])
+
+
+def test_from_config_takes_no_other_setting() -> None:
+    check_overrides(["from_config=file.yaml", "part=a", "io.root=elsewhere"])
+    with pytest.raises(ConfigError, match=r"every setting from that file.*decode\.beam=3"):
+        check_overrides(["from_config=file.yaml", "decode.beam=3"])
+
+
+def test_case_3_zero_is_a_seed() -> None:
+    assert list(_settings("ensemble.seeds=[0,1,2]").ensemble.seeds) == [0, 1, 2]
+
+
+def test_masked_key_cannot_be_read() -> None:
+    settings = masked(_settings(), ["decode", "ensemble.seeds"])
+    assert settings.decode.beam >= 1
+    assert list(settings.ensemble.seeds)
+    assert settings.io.root == "outputs"
+    with pytest.raises(MissingMandatoryValue, match=r"ensemble\.name"):
+        _ = settings.ensemble.name
+    with pytest.raises(MissingMandatoryValue, match="train"):
+        _ = settings.train
+
+
+def test_settings_are_read_only() -> None:
+    settings = _settings()
+    with pytest.raises(Exception, match="read-only"):
+        settings.decode.beam = 7
+
+
+def test_plain_is_plain() -> None:
+    assert plain(_settings().train)["adam_betas"] == [0.9, 0.98]
+    assert plain(3) == 3
+
+
+@pytest.mark.parametrize("dotted", ["nowhere.function", "pipeline.config.nothing", "", "os"])
+def test_implementation_must_be_importable(dotted: str) -> None:
+    with pytest.raises(ConfigError, match=r"train\._target_ must name"):
+        implementation(dotted, "train._target_")
+
+
+@pytest.mark.parametrize("name", [p.stem for p in (CONF / "experiment").glob("*.yaml")])
+def test_every_experiment_composes(name: str) -> None:
+    settings = _settings(f"experiment={name}")
+    assert settings.experiment.name == name
+
+
+@pytest.mark.parametrize(
+    ("group", "option"),
+    [
+        (str(path.parent.relative_to(CONF)), path.stem)
+        for path in sorted(CONF.rglob("*/*.yaml"))
+        if "hydra" not in path.parts
+    ],
+)
+def test_every_option_composes(group: str, option: str) -> None:
+    assert cast(DictConfig, _settings(f"{group}={option}"))[group].name == option
+
+
+def test_every_key_has_a_comment() -> None:
+    for path in sorted(CONF.rglob("*.yaml")):
+        if "hydra" in path.parts or path.name == "dag.yaml":
+            continue
+        text = path.read_text(encoding="utf-8").partition("\nhydra:")[0]
+        for line in text.splitlines():
+            if re.match(r"\s*[\w-]+: *[^\s|]", line) or re.match(r"[\w-]+:$", line):
+                described = "#" in line or "tab:" in line or line == "defaults:"
+                assert described, f"{path.name}: {line}"

@@ -1,0 +1,104 @@
+"""Runs in MLflow: one store, ASCII names, children under their parent."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from mlflow import MlflowClient
+
+from pipeline.config import CONF, ROOT, PipelineConfig, typed
+from pipeline.tracking import metric_name, open_run
+
+
+def _settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", [f"io.root='{root}'", *overrides]))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("H_C-IW^(B)", "H_C-IW_B"),
+        ("prr prex=entropy @1", "prr_prex_entropy_1"),
+        ("Größe", "Gr_e"),
+        ("tab:ood/roc_auc", "tab_ood/roc_auc"),
+    ],
+)
+def test_case_22_names_are_ascii(text: str, name: str) -> None:
+    assert metric_name(text) == name
+
+
+def test_run_holds_params_metrics_curves_and_files(tmp_path: Path) -> None:
+    curve = tmp_path / "curve.csv"
+    curve.write_text("update,loss\n10,2.5\n20,1.5\n")
+    root = tmp_path / "out: put"
+    with open_run(_settings(root), "metrics") as log:
+        log.metrics({"bleu": 20.5, "undefined": math.nan})
+        log.curve("seed_1", curve, step="update")
+        log.artifacts(curve)
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("nmt_ende")
+    assert experiment is not None
+    child, run = client.search_runs([experiment.experiment_id])
+    if "mlflow.parentRunId" in run.data.tags:
+        child, run = run, child
+    assert run.data.metrics == {"bleu": 20.5}
+    assert run.data.params["decode.beam"] == "5"
+    assert run.data.tags["task"] == "nmt_ende"
+    assert run.info.status == "FINISHED"
+    assert child.data.tags["mlflow.parentRunId"] == run.info.run_id
+    assert [m.value for m in client.get_metric_history(child.info.run_id, "loss")] == [2.5, 1.5]
+    assert {f.path for f in client.list_artifacts(run.info.run_id)} == {
+        "curve.csv",
+        "settings.yaml",
+    }
+
+
+def test_a_stage_that_fails_leaves_a_failed_run(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="stop"), open_run(_settings(tmp_path), "metrics"):
+        raise ValueError("stop")
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    (run,) = client.search_runs(["1"])
+    assert run.info.status == "FAILED"
+
+
+def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
+    with open_run(_settings(tmp_path, "tracking=off"), "metrics") as log:
+        log.metrics({"bleu": 1.0})
+        log.artifacts(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Path) -> None:
+    script = tmp_path / "stage.py"
+    script.write_text(
+        "from pipeline import tracking\n"
+        "from stages import run\n"
+        "def compose(config):\n"
+        "    with tracking.open_run(config, 'compose') as log:\n"
+        "        log.metrics({'temperature': config.uncertainty.temperature})\n"
+        "run(compose)\n"
+    )
+    root = tmp_path / "out"
+    subprocess.run(
+        [sys.executable, script, "-m", "uncertainty.temperature=1,2,5", f"io.root={root}"]
+        + ["io.out=none"],
+        check=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("nmt_ende")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    assert [run.info.status for run in runs] == ["FINISHED"] * 4
+    assert len(parents) == 1
+    children = [run for run in runs if run not in parents]
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parents[0].info.run_id}
+    assert {run.data.metrics["temperature"] for run in children} == {1, 2, 5}
