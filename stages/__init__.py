@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import hydra
 import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import CompactHydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
@@ -54,12 +55,12 @@ def run(stage: Stage) -> None:
         try:
             _run_with_settings(stage, config)
         except PipelineError as error:
-            raise CompactHydraException(f"error: {error}") from None
+            _end(str(error))
         except MissingMandatoryValue as error:
-            raise CompactHydraException(
-                f"error: {error.full_key} must stand under params of stage {name} in dvc.yaml, "
+            _end(
+                f"{error.full_key} must stand under params of stage {name} in dvc.yaml, "
                 f"since the stage reads it"
-            ) from None
+            )
 
     application.__module__ = f"stages.{name}"  # Hydra names the job after it
     hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")(application)()
@@ -119,6 +120,14 @@ def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
         if source not in sources and not source.is_relative_to(ROOT / "pipeline"):
             sources.append(source)
     return digest([file_sha256(source) for source in sources])
+
+
+def _end(message: str) -> NoReturn:
+    """End the run, or this job of a multirun, with one line."""
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise CompactHydraException(f"error: {message}")
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(1)
 
 
 def _run_with_settings(stage: Stage, config: DictConfig) -> None:

@@ -11,9 +11,10 @@ from types import ModuleType
 def import_fairseq(module: str = "fairseq") -> ModuleType:
     """Import fairseq, or a module of it, with the root logger left as it was found.
 
-    fairseq's tasks call `logging.basicConfig` at import and log what they lack; a handler that is
-    already there makes the first a no-op, a higher level hides the second. The deprecated calls that fairseq makes at import
-    (`torch.jit.script`, old Hydra API) are not for a user to mend and are not shown.
+    fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
+    already there makes the first a no-op, a higher level hides the second. The deprecated calls
+    that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
+    are not shown.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level

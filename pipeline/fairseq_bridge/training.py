@@ -9,8 +9,9 @@ import pickle
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.errors import PipelineError
@@ -58,7 +59,11 @@ def train_member(job: TrainJob) -> None:
     with warnings.catch_warnings():
         for message in _NOT_FOR_USERS:
             warnings.filterwarnings("ignore", message)
-        _train(job)
+        # fairseq takes ':' in the path of its data for a list of paths
+        with TemporaryDirectory() as folder:
+            link = Path(folder) / "data"
+            link.symlink_to(job.data.resolve(), target_is_directory=True)
+            _train(replace(job, data=link))
 
 
 def _train(job: TrainJob) -> None:

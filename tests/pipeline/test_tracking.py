@@ -85,9 +85,9 @@ def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Pa
         "run(compose)\n"
     )
     root = tmp_path / "out"
+    sweep = ["uncertainty.temperature=1,2,5"]
     subprocess.run(
-        [sys.executable, script, "-m", "uncertainty.temperature=1,2,5", f"io.root={root}"]
-        + ["io.out=none"],
+        [sys.executable, script, "-m", *sweep, f"io.root={root}", "io.out=none"],
         check=True,
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},

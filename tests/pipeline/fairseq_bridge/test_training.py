@@ -36,7 +36,8 @@ TRAIN = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
+    folder = tmp_path_factory.mktemp("data") / "a b:ü,日"
+    folder.mkdir()
     chooser = random.Random(0)
     words = [f"w{i}" for i in range(30)]
     write_dictionaries(folder, ("en", "de"), dict.fromkeys(words, 1))

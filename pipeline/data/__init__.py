@@ -1,0 +1,1 @@
+"""Corpora: fetch, read, clean, split, cut into units, corrupt."""

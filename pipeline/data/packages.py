@@ -1,0 +1,174 @@
+"""Debian packages as a source of data: found in a folder or fetched, without root."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from pipeline.errors import DataError, MachineError
+from pipeline.parts import file_sha256
+
+# The versions that the project was tested with; `data.pin=true` demands them.
+TESTED_VERSIONS = {
+    "libreoffice-help-en-us": "4:7.4.7-1+deb12u14",
+    "libreoffice-help-de": "4:7.4.7-1+deb12u14",
+    "libreoffice-help-fr": "4:7.4.7-1+deb12u14",
+}
+_TIMEOUT_SECONDS = 20
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Package:
+    """A .deb file at hand."""
+
+    name: str
+    version: str
+    sha256: str
+    path: Path
+
+
+def find_packages(
+    names: list[str], downloads: Path, folder: Path | None, pin: bool
+) -> list[Package]:
+    """The packages `names`, from `folder` if one is given, else from `downloads`, else from apt.
+
+    What `downloads` already holds is used as it is and nothing reaches out for it. Raises
+    MachineError where a package is neither there nor to be had, or (with `pin`) is not of the
+    tested version.
+    """
+    where = folder if folder is not None else downloads
+    if folder is not None and not folder.is_dir():
+        raise MachineError(f"data.packages must name a folder with .deb files, got {folder}")
+    absent = [name for name in names if not _candidates(name, where)]
+    if absent and folder is not None:
+        raise MachineError(
+            f"data.packages={folder} must hold {_file_patterns(names)}, missing "
+            f"{_file_patterns(absent)}"
+        )
+    if absent:
+        _download(absent, downloads, pin)
+    return [_package(name, where, pin) for name in names]
+
+
+def package_files(package: Package, below: str, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Path below `below` and content of each regular file there whose name ends in `suffix`.
+
+    The archive is read as a stream and never unpacked, so that no path in it can touch the disk.
+    Raises DataError where the file is not a Debian package.
+    """
+    command = ["dpkg-deb", "--fsys-tarfile", str(package.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        try:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                for member in archive:
+                    path = member.name.removeprefix("./")
+                    if member.isfile() and path.startswith(below) and path.endswith(suffix):
+                        content = archive.extractfile(member)
+                        assert content is not None  # true of every regular file
+                        yield path.removeprefix(below), content.read()
+        except tarfile.TarError as error:
+            raise DataError(f"{package.path} must be a Debian package, got: {error}") from None
+        if process.wait():
+            raise DataError(f"{package.path} must be a whole Debian package, got a damaged one")
+
+
+def _candidates(name: str, folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{name}_*.deb"))
+
+
+def _file_patterns(names: list[str]) -> str:
+    return ", ".join(f"{name}_*.deb" for name in names)
+
+
+def _package(name: str, folder: Path, pin: bool) -> Package:
+    paths = _candidates(name, folder)
+    if len(paths) != 1:
+        raise DataError(
+            f"{folder} must hold one version of {name}, got "
+            f"{', '.join(path.name for path in paths)}"
+        )
+    path = paths[0]
+    result = _run(["dpkg-deb", "-f", str(path.resolve()), "Version"], folder, [name])
+    if result.returncode:
+        raise DataError(f"{path} must be a Debian package, got: {_complaint(result)}")
+    version = result.stdout.strip()
+    tested = TESTED_VERSIONS.get(name)
+    if pin and version != tested:
+        raise MachineError(f"data.pin=true demands {name} {tested}, got {version} in {path}")
+    return Package(name, version, file_sha256(path), path)
+
+
+def _download(names: list[str], downloads: Path, pin: bool) -> None:
+    """Fetch packages with apt, whose state and cache are private, into `downloads`."""
+    _log.info("downloading %s with apt-get", ", ".join(names))
+    downloads.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=downloads, prefix=".apt-") as private:
+        root = Path(private).resolve()
+        for folder in ("state/lists/partial", "cache/archives/partial", "new"):
+            (root / folder).mkdir(parents=True)
+        apt = [
+            "apt-get",
+            "-q",
+            f"-oDir::State={root / 'state'}",
+            f"-oDir::Cache={root / 'cache'}",
+            f"-oAcquire::http::Timeout={_TIMEOUT_SECONDS}",
+            "-oAcquire::Retries=1",
+            "-oAPT::Sandbox::User=root",
+        ]
+        wanted = [
+            f"{name}={TESTED_VERSIONS[name]}" if pin and name in TESTED_VERSIONS else name
+            for name in names
+        ]
+        # Without a network `update` only warns, and `download` then knows no package.
+        update = _run([*apt, "update"], root / "new", names)
+        download = _run([*apt, "download", *wanted], root / "new", names)
+        if download.returncode:
+            reason = _complaint(update) or _complaint(download) or "no reason given"
+            raise MachineError(
+                f"apt-get must be able to get {', '.join(wanted)}, got '{reason}'; {_remedy(names)}"
+            )
+        for path in sorted((root / "new").glob("*.deb")):
+            path.replace(downloads / path.name)
+    absent = [name for name in names if not _candidates(name, downloads)]
+    if absent:
+        raise MachineError(f"apt-get brought no {_file_patterns(absent)}; {_remedy(absent)}")
+
+
+def _run(command: list[str], folder: Path, names: list[str]) -> CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # messages that `_complaint` can tell apart
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MachineError(
+            f"{command[0]} must be installed to read {', '.join(names)}, got none on this machine; "
+            f"{_remedy(names)}"
+        ) from None
+
+
+def _complaint(result: CompletedProcess[str]) -> str | None:
+    """The first error that a program of apt or dpkg wrote, else its first warning."""
+    lines = result.stderr.splitlines()
+    marks = ("E: ", "dpkg-deb: error: ", "W: ")
+    found = (line.strip() for mark in marks for line in lines if line.startswith(mark))
+    return next(found, None)
+
+
+def _remedy(names: list[str]) -> str:
+    return (
+        f"use a Debian system with apt and a network, or put {_file_patterns(names)} into a folder "
+        f"and give it as data.packages=FOLDER"
+    )

@@ -1,0 +1,87 @@
+"""Joint sub-word units: learn them, cut text into them, put text together again."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+_SPACE = "▁"
+
+
+class Units:
+    """A sentencepiece model as two functions and a list."""
+
+    def __init__(self, model: bytes) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._processor: SentencePieceProcessor = SentencePieceProcessor(model_proto=model)
+        self.model = model
+
+    def pieces(self, text: str) -> list[str]:
+        """The sub-word pieces of a text; white space of any kind is a plain space to the model."""
+        pieces: list[str] = self._processor.encode(" ".join(text.split()), out_type=str)
+        return pieces
+
+    def vocabulary(self) -> list[str]:
+        """Every piece that stands for text, in the model's order; no control symbols."""
+        processor = self._processor
+        return [
+            processor.id_to_piece(index)
+            for index in range(processor.get_piece_size())
+            if not processor.is_control(index) and not processor.is_unknown(index)
+        ]
+
+    def write(self, model: Path, vocabulary: Path) -> None:
+        """Write the model, and its pieces one a line."""
+        model.write_bytes(self.model)
+        text = "".join(f"{piece}\n" for piece in self.vocabulary())
+        vocabulary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def learn_units(texts: Iterable[str], vocabulary_size: int) -> Units:
+    """Byte-pair units of `texts`, the same bytes for the same texts.
+
+    Characters are kept as they are (no Unicode normalisation), so that pieces give the text back.
+    `vocabulary_size` counts the three control symbols. Raises ConfigError where the texts are too
+    few or too varied for it.
+    """
+    from sentencepiece import SentencePieceTrainer
+
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=(" ".join(text.split()) for text in texts),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocabulary_size,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            num_threads=1,
+            shuffle_input_sentence=False,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = str(error).rpartition("] ")[2].strip()
+        raise ConfigError(
+            f"data.vocabulary_size must suit the training text, got {vocabulary_size}: {reason}"
+        ) from None
+    return Units(model.getvalue())
+
+
+def detokenise(pieces: Sequence[str]) -> str:
+    """The text that sub-word pieces stand for."""
+    return "".join(pieces).replace(_SPACE, " ").strip()
+
+
+def piece_counts(vocabulary: Sequence[str], sides: Iterable[Sequence[str]]) -> dict[str, int]:
+    """Piece -> how often it stands in `sides`, for every piece of the vocabulary, in its order."""
+    counts = Counter(piece for side in sides for piece in side)
+    return {piece: counts[piece] for piece in vocabulary}

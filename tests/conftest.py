@@ -1,0 +1,63 @@
+"""What tests of several parts need."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# Invented words: English, German, French.
+_VERBS = [
+    ("Open", "Öffnen", "Ouvrez"),
+    ("Close", "Schließen", "Fermez"),
+    ("Move", "Ziehen", "Mettez"),
+]
+_COLOURS = [("red", "roten", "rouge"), ("green", "grünen", "verte"), ("blue", "blauen", "bleue")]
+_THINGS = [("door", "Deckel", "porte"), ("lamp", "Leuchter", "lampe"), ("box", "Kasten", "caisse")]
+_PLACES = [
+    ("garden", "Garten", "jardin"),
+    ("kitchen", "Küche", "cuisine"),
+    ("hall", "Saal", "salle"),
+]
+_ORDERS = ("{} the {} {} beyond the {}.", "{} den {} {} hinter: {}.", "{} la {} {} derrière {}.")
+_PACKAGES = {
+    "libreoffice-help-en-us": "en-US",
+    "libreoffice-help-de": "de",
+    "libreoffice-help-fr": "fr",
+}
+
+
+def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
+    """A Debian package of text files, made with dpkg-deb."""
+    tree = folder / f"{name}.tree"
+    control = (
+        "Package: {}\nVersion: 1.0\nArchitecture: all\nMaintainer: A <a@b.c>\nDescription: t\n"
+    )
+    for path, text in {"DEBIAN/control": control.format(name), **files}.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text, encoding="utf-8")
+    deb = folder / f"{name}_1.0_all.deb"
+    command = ["dpkg-deb", "--root-owner-group", "-b", str(tree), str(deb)]
+    subprocess.run(command, check=True, capture_output=True)
+    return deb
+
+
+@pytest.fixture(scope="session")
+def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with packages of the shape of LibreOffice's help, of 27 pages of 3 sentences."""
+    folder = tmp_path_factory.mktemp("help packages: 日本")
+    for side, (name, locale) in enumerate(_PACKAGES.items()):
+        pages: dict[str, list[str]] = {}
+        for number, words in enumerate(itertools.product(_VERBS, _COLOURS, _THINGS, _PLACES)):
+            sentence = _ORDERS[side].format(*(word[side] for word in words))
+            pages.setdefault(f"page{number // 3:02d}", []).append(
+                f'<p id="par_{number}" class="paragraph">{sentence}</p>'
+            )
+        files = {
+            f"usr/share/libreoffice/help/{locale}/text/{page}.html": "<body>" + "".join(lines)
+            for page, lines in pages.items()
+        }
+        build_deb(folder, name, files)
+    return folder

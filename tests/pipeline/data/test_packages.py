@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.packages import find_packages, package_files
+from pipeline.errors import DataError, MachineError
+from pipeline.parts import file_sha256
+
+DE = "libreoffice-help-de"
+
+
+def test_package_in_the_folder_is_described(help_packages: Path, tmp_path: Path) -> None:
+    (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
+    assert (package.name, package.version) == (DE, "1.0")
+    assert package.sha256 == file_sha256(help_packages / f"{DE}_1.0_all.deb")
+
+
+def test_package_in_the_cache_needs_no_apt(
+    help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_download(*_: object) -> None:
+        raise AssertionError("reached out")
+
+    monkeypatch.setattr("pipeline.data.packages._download", no_download)
+    (package,) = find_packages([DE], help_packages, None, pin=False)
+    assert package.path.parent == help_packages
+
+
+def test_files_are_read_from_below_one_folder_only(help_packages: Path, tmp_path: Path) -> None:
+    (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
+    files = dict(package_files(package, "usr/share/libreoffice/help/de/text/", ".html"))
+    assert len(files) == 27
+    assert "Öffnen den roten Deckel" in files["page00.html"].decode()
+    assert not list(package_files(package, "etc/", ".html"))
+
+
+def test_pin_names_the_tested_and_the_found_version(help_packages: Path, tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match=r"data\.pin=true demands .* 4:7\.4.*, got 1\.0"):
+        find_packages([DE], tmp_path, help_packages, pin=True)
+
+
+def test_folder_without_the_package_names_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match=rf"data\.packages=.* missing {DE}_\*\.deb"):
+        find_packages([DE], tmp_path, tmp_path, pin=False)
+    with pytest.raises(MachineError, match=r"data\.packages must name a folder"):
+        find_packages([DE], tmp_path, tmp_path / "absent", pin=False)
+
+
+def test_no_apt_is_one_sentence_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match=r"apt-get must be installed .*data\.packages=FOLDER"):
+        find_packages([DE], tmp_path / "downloads", None, pin=False)
+    assert not list((tmp_path / "downloads").iterdir())
+
+
+def test_no_network_is_one_sentence_with_apts_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_apt(tmp_path, "echo 'W: Failed to fetch X' >&2; [ $download = 0 ]")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(MachineError, match=r"'W: Failed to fetch X'; use .*data\.packages=FOLDER"):
+        find_packages([DE], tmp_path / "downloads", None, pin=False)
+
+
+def test_apt_works_in_private_folders_and_is_asked_once(
+    help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deb = help_packages / f"{DE}_1.0_all.deb"
+    _fake_apt(tmp_path, f"echo \"$@\" >>'{tmp_path}/calls'; [ $download = 0 ] || cp '{deb}' .")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    downloads = tmp_path / "down loads"
+    for _ in range(2):
+        (package,) = find_packages([DE], downloads, None, pin=False)
+        assert package.path == downloads / deb.name
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 2
+    assert all(f"-oDir::State={downloads}" in call for call in calls)
+    assert [path.name for path in downloads.iterdir()] == [deb.name]
+
+
+def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
+    (tmp_path / f"{DE}_2_all.deb").write_text("no package")
+    with pytest.raises(DataError, match=r"_2_all\.deb must be a Debian package"):
+        find_packages([DE], tmp_path, tmp_path, pin=False)
+
+
+def test_two_versions_of_a_package_are_refused(help_packages: Path, tmp_path: Path) -> None:
+    for version in "12":
+        (tmp_path / f"{DE}_{version}_all.deb").write_bytes(b"")
+    with pytest.raises(DataError, match=rf"one version of {DE}, got {DE}_1_all.deb, {DE}_2"):
+        find_packages([DE], tmp_path, tmp_path, pin=False)
+
+
+def test_damaged_package_is_refused(help_packages: Path, tmp_path: Path) -> None:
+    whole = (help_packages / f"{DE}_1.0_all.deb").read_bytes()
+    (tmp_path / f"{DE}_1.0_all.deb").write_bytes(whole[:-200])
+    (package,) = find_packages([DE], tmp_path, tmp_path, pin=False)
+    with pytest.raises(DataError, match=r"must be a .*Debian package"):
+        list(package_files(package, "usr/", ".html"))
+
+
+def test_members_that_climb_out_touch_nothing(
+    help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name in ("./../../climbed.html", "./usr/kept.html"):
+            member = tarfile.TarInfo(name)
+            member.size = 2
+            tar.addfile(member, io.BytesIO(b"hi"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "fs.tar").write_bytes(archive.getvalue())
+    (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
+    script = tmp_path / "bin" / "dpkg-deb"
+    script.write_text(f"#!/bin/sh\ncat '{tmp_path}/fs.tar'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert list(package_files(package, "usr/", ".html")) == [("kept.html", b"hi")]
+    assert not list(tmp_path.parent.rglob("climbed.html"))
+
+
+def _fake_apt(folder: Path, body: str) -> None:
+    """An apt-get that runs `body`, in which $download is 1 when it is asked to download."""
+    script = folder / "apt-get"
+    script.write_text(
+        f'#!/bin/sh\ncase " $* " in *" download "*) download=1;; *) download=0;; esac\n{body}\n'
+    )
+    script.chmod(0o755)

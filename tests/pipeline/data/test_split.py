@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pipeline.data.corpus import AlignedSentence
+from pipeline.data.split import hold_out
+
+SENTENCES = [
+    AlignedSentence(f"page{number // 4}", {"en": f"sentence {number}"}) for number in range(80)
+]
+
+
+def test_sets_have_their_size_and_share_no_page() -> None:
+    held = hold_out(SENTENCES, test_sentences=10, dev_sentences=7, seed=0)
+    assert (len(held.test), len(held.dev)) == (10, 7)
+    test_pages = {sentence.page for sentence in held.test}
+    dev_pages = {sentence.page for sentence in held.dev}
+    assert not test_pages & dev_pages
+    assert held.pages == test_pages | dev_pages
+
+
+def test_same_seed_same_pages_whatever_the_order_of_the_corpus() -> None:
+    pages = hold_out(SENTENCES, 10, 7, seed=0).pages
+    assert hold_out(SENTENCES[::-1], 10, 7, seed=0).pages == pages
+    assert hold_out(SENTENCES, 10, 7, seed=1).pages != pages
+
+
+def test_too_small_a_corpus_gives_short_sets() -> None:
+    held = hold_out(SENTENCES[:8], test_sentences=5, dev_sentences=5, seed=0)
+    assert (len(held.test), len(held.dev)) == (5, 0)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.text import read_lines, read_parallel
+from pipeline.errors import DataError
+
+
+def _write(path: Path, content: str) -> Path:
+    path.write_bytes(content.encode())
+    return path
+
+
+def test_case_10_lines_end_at_lf_only(tmp_path: Path) -> None:
+    content = "a\rb\nc\u2028d\x85e\nf\fg\x1ch\r\nlast"
+    lines = ["a\rb", "c\u2028d\x85e", "f\fg\x1ch", "last"]
+    assert read_lines(_write(tmp_path / "text", content)) == lines
+
+
+def test_byte_order_mark_is_not_content(tmp_path: Path) -> None:
+    assert read_lines(_write(tmp_path / "text", "\ufeffa\n")) == ["a"]
+
+
+def test_case_11_unequal_counts_name_both_and_the_line_that_went_astray(tmp_path: Path) -> None:
+    source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
+    reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
+    with pytest.raises(DataError, match=r"got 4 and 3: line 3 is the first suspicious one"):
+        read_parallel(source, reference)
+
+
+def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path: Path) -> None:
+    source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
+    with pytest.raises(DataError, match=r"got 3 and 2: line 3 has no counterpart \('c'\)"):
+        read_parallel(source, reference)
+    with pytest.raises(DataError, match=r"got 2 and 3: line 3 has no counterpart \('c'\)"):
+        read_parallel(reference, source)
+
+
+def test_case_12_blank_lines_stay(tmp_path: Path) -> None:
+    source = _write(tmp_path / "s", "a\n\n \n\t\n")
+    reference = _write(tmp_path / "r", "\nB\nC\n\n")
+    assert read_parallel(source, reference) == [("a", ""), ("", "B"), (" ", "C"), ("\t", "")]
+
+
+def test_case_13_a_long_line_is_one_line(tmp_path: Path) -> None:
+    long = " ".join(["word"] * 5000)
+    assert read_lines(_write(tmp_path / "s", f"a\n{long}\nb\n")) == ["a", long, "b"]
+
+
+def test_empty_file_has_no_lines(tmp_path: Path) -> None:
+    assert read_lines(_write(tmp_path / "s", "")) == []
+
+
+def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(b"fine\nB\xfcro\n")
+    with pytest.raises(DataError, match=r"must be UTF-8, got the byte 0xfc in line 2"):
+        read_lines(tmp_path / "s")
+    with pytest.raises(DataError, match="must exist"):
+        read_lines(tmp_path / "absent")

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.data.units import Units, detokenise, learn_units, piece_counts
+from pipeline.errors import ConfigError
+
+TEXTS = [
+    f"{verb} the {noun} of {place}…"
+    for verb in ("Open", "Close", "Öffnen", "Schließen")
+    for noun in ("door", "window", "Fenster", "Türen")
+    for place in ("the house", "a château", "das Büro")
+]
+
+
+UNITS = learn_units(TEXTS, 100)
+
+
+def test_same_texts_same_bytes() -> None:
+    assert learn_units(TEXTS, 100).model == UNITS.model
+
+
+@given(st.lists(st.sampled_from(" ".join(TEXTS).split()), min_size=1).map(" ".join))
+def test_pieces_give_the_text_back(text: str) -> None:
+    assert detokenise(UNITS.pieces(text)) == text
+
+
+@pytest.mark.parametrize("space", ["\r", "\u2028", "\x85", "\f", "\t", "  ", "\u00a0"])
+def test_white_space_of_any_kind_is_a_space_to_the_model(space: str) -> None:
+    assert UNITS.pieces(f"Open{space}the door") == UNITS.pieces("Open the door")
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_blank_text_has_no_pieces(blank: str) -> None:
+    assert UNITS.pieces(blank) == []
+    assert detokenise([]) == ""
+
+
+def test_vocabulary_holds_every_piece_of_the_text_and_no_control_symbol() -> None:
+    vocabulary = UNITS.vocabulary()
+    assert len(vocabulary) == len(set(vocabulary)) == 97
+    assert {piece for text in TEXTS for piece in UNITS.pieces(text)} <= set(vocabulary)
+    assert not {"<unk>", "<s>", "</s>"} & set(vocabulary)
+
+
+def test_files(tmp_path: Path) -> None:
+    UNITS.write(tmp_path / "model", tmp_path / "vocab")
+    assert Units((tmp_path / "model").read_bytes()).pieces(TEXTS[0]) == UNITS.pieces(TEXTS[0])
+    lines = (tmp_path / "vocab").read_bytes().decode().split("\n")
+    assert lines == [*UNITS.vocabulary(), ""]
+
+
+def test_counts_are_in_the_order_of_the_vocabulary() -> None:
+    counts = piece_counts(["c", "a", "b"], [["a", "b"], ["a"]])
+    assert list(counts.items()) == [("c", 0), ("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("size", [64, 10_000])
+def test_size_that_does_not_suit_the_text_is_named(size: int) -> None:
+    texts = TEXTS if size > 64 else [chr(0x4E00 + number) for number in range(100)]
+    with pytest.raises(ConfigError, match=rf"data\.vocabulary_size must .*{size}"):
+        learn_units(texts, size)

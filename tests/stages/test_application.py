@@ -1,0 +1,157 @@
+"""How a stage runs: help, refusals, what it may see, its parts, one run at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import ROOT
+from stages import code_digest, declared_params
+
+# A stage of tests: named as one of dvc.yaml, so that params are taken from there.
+STAGE = """
+import sys, time
+from pathlib import Path
+from pipeline.errors import DataError
+from pipeline.parts import PartFolder
+from stages import run, run_parts
+
+def {name}(config):
+{body}
+
+if __name__ == "__main__":
+    run({name})
+"""
+
+
+def _run(*arguments: str, cwd: Path = ROOT, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": f"{path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _script(folder: Path, name: str, body: str) -> Path:
+    path = folder / f"{name}.py"
+    indented = "".join(f"    {line}\n" for line in body.splitlines())
+    path.write_text(STAGE.format(name=name, body=indented))
+    return path
+
+
+def test_help_shows_the_groups() -> None:
+    result = _run("-m", "stages.decode", "--help")
+    assert result.returncode == 0
+    for words in ("decode: beam", "ensemble: random_init", "experiment: demo", "laptop"):
+        assert words in result.stdout
+
+
+@pytest.mark.parametrize("stage", ["compose", "train"])
+def test_bad_override_stops_before_anything_is_written(stage: str, tmp_path: Path) -> None:
+    result = _run("-m", f"stages.{stage}", "decode.bem=3", f"io.root={tmp_path}")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: decode.bem is not a setting: did you mean beam?")
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_error_of_a_stage_is_one_line(tmp_path: Path) -> None:
+    script = _script(tmp_path, "compose", "raise DataError('file must hold rows, got none')")
+    result = _run(str(script), f"io.root={tmp_path}")
+    assert result.returncode == 1
+    assert result.stderr.strip() == "error: file must hold rows, got none"
+
+
+def test_stage_sees_only_its_declared_keys(tmp_path: Path) -> None:
+    body = "print(config.train.updates)\nprint(config.decode.beam)"
+    result = _run(str(_script(tmp_path, "train", body)), f"io.root={tmp_path}", "train.updates=900")
+    assert result.returncode == 1
+    assert "900" in result.stdout
+    assert "decode must stand under params of stage train in dvc.yaml" in result.stderr
+
+
+def test_from_config_is_where_settings_come_from(tmp_path: Path) -> None:
+    composed = _run("-m", "stages.compose", "train.updates=777", f"io.root={tmp_path / 'a: b'}")
+    assert composed.returncode == 0, composed.stderr
+    resolved = tmp_path / "a: b" / "config" / "nmt_ende" / "resolved.yaml"
+    script = _script(tmp_path, "train", "print(config.train.updates, config.io.root)")
+    result = _run(str(script), f"from_config='{resolved}'")
+    assert result.stdout.startswith(f"777 {tmp_path / 'a: b'}"), result.stderr
+
+
+def test_missing_from_config_is_named(tmp_path: Path) -> None:
+    result = _run("-m", "stages.train", f"from_config={tmp_path}/none.yaml")
+    assert result.returncode == 1
+    assert "from_config must be a composed file" in result.stderr
+
+
+PARTS = """
+folder = PartFolder(Path(config.io.root) / "parts", {"a": "1", "b": "1", "c": "1"})
+if config.part is None:
+    print("made", run_parts(config, folder))
+elif config.part == "b" and not (Path(config.io.root) / "mended").exists():
+    raise DataError("b is broken")
+else:
+    with folder.building(config.part) as out:
+        (out / "updates").write_text(str(config.train.updates))
+"""
+
+
+def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
+    package = tmp_path / "code" / "stages"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text((ROOT / "stages" / "__init__.py").read_text())
+    _script(package, "train", PARTS)
+    root = tmp_path / "out"
+    command = ("-m", "stages.train", f"io.root={root}", "train.updates=901")
+    failed = _run(*command, path=tmp_path / "code", cwd=tmp_path)
+    assert failed.returncode == 1
+    assert "1 of 3 parts failed: b;" in failed.stderr
+    assert "error: b is broken" in failed.stderr
+    assert (root / "parts" / "a" / "updates").read_text() == "901"
+    (root / "mended").write_text("")
+    mended = _run(*command, path=tmp_path / "code", cwd=tmp_path)
+    assert mended.returncode == 0, mended.stderr
+    assert "made ['b']" in mended.stdout
+    again = _run(*command, path=tmp_path / "code", cwd=tmp_path)
+    assert "made []" in again.stdout
+
+
+def test_second_run_of_a_stage_is_refused(tmp_path: Path) -> None:
+    script = _script(tmp_path, "compose", "print('in', flush=True)\nsys.stdin.readline()")
+    command = [sys.executable, str(script), f"io.root={tmp_path}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    first = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "in\n"
+    second = _run(*command[1:])
+    first.communicate("\n")
+    assert second.returncode == 1
+    assert f"process {first.pid} does" in second.stderr
+
+
+def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stages.compose", f"io.root={tmp_path}", "io.out=none"]
+    runs = [subprocess.Popen(command, cwd=ROOT) for _ in range(4)]
+    assert [run.wait() for run in runs] == [0] * 4
+    assert len(list((tmp_path / "hydra" / "compose").glob("*/*"))) == 4
+
+
+def test_params_are_read_from_dvc_yaml() -> None:
+    assert "ensemble.seeds" in (declared_params("train") or [])
+    assert declared_params("compose") is None
+
+
+def test_code_digest_changes_with_a_plug_in(tmp_path: Path) -> None:
+    plain = code_digest("train")
+    assert plain == code_digest("train")
+    assert plain != code_digest("train", test_code_digest_changes_with_a_plug_in)
