@@ -7,7 +7,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
-.PHONY: help setup repro test check ui
+.PHONY: help setup repro test check bench ui
 .DEFAULT_GOAL := help
 
 help: ## What can be made
@@ -37,3 +37,6 @@ check: setup ## Lint, format, types, and dvc.yaml against stages/
 
 ui: setup ## The MLflow UI, on this machine only
 	mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db --host 127.0.0.1 --port 5000
+
+bench: setup ## Speed and memory: a table, and outputs/bench/PART.json (one part: ONLY=startup)
+	python -m tests.bench $(ONLY)

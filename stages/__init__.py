@@ -79,6 +79,7 @@ def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
         command = [sys.executable, "-m", f"stages.{hydra_config.job.name}", "--multirun"]
         command += [
             f"from_config={_quoted(str(config.from_config))}",
+            f"io.root={_quoted(config.io.root)}",
             f"part={','.join(_quoted(name) for name in missing)}",
             f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}",
             *launcher,

@@ -1,0 +1,20 @@
+"""Quality, error detection and out-of-domain detection, each with its interval."""
+
+from pipeline.metrics.bootstrap import Estimate, estimate, resample_weights
+from pipeline.metrics.detection import average_precision, roc_auc
+from pipeline.metrics.rejection import prediction_rejection_ratio
+from pipeline.metrics.speech import corpus_wer_percent, sentence_wer_percent
+from pipeline.metrics.translation import corpus_bleu, sentence_bleu
+
+__all__ = [
+    "Estimate",
+    "average_precision",
+    "corpus_bleu",
+    "corpus_wer_percent",
+    "estimate",
+    "prediction_rejection_ratio",
+    "resample_weights",
+    "roc_auc",
+    "sentence_bleu",
+    "sentence_wer_percent",
+]

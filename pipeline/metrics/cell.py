@@ -1,0 +1,96 @@
+"""A cell: one number of the evidence, with its key, its interval and its pedigree."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """What a cell is known by, here and in the paper's file of results."""
+
+    task: str
+    test_set: str
+    ensemble: str
+    hypotheses: str
+    regime: str
+    T: str
+    B: str
+    length_norm: str
+    column: str
+    metric: str
+
+
+KEY_COLUMNS = Key._fields
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number, or the reason why there is none.
+
+    The key is written as in the paper's file: `hypotheses` is the combination that decoded, `-` for
+    single models; `T` and `B` are empty where they do not apply; `column` is the measure.
+    `spread` is the standard deviation over members (one degree of freedom less); `low`, `high` the
+    95 % interval; `n` the sentences that the value stands on (of both sets for ROC-AUC); `reason`
+    says why the value or its interval is absent or idle; `data` is the corpus behind the role, and
+    `also_called` the other names of the role, separated by spaces.
+    """
+
+    task: str
+    test_set: str
+    ensemble: str
+    hypotheses: str
+    regime: str
+    T: str = ""
+    B: str = ""
+    length_norm: str = "true"
+    column: str = ""
+    metric: str = ""
+    value: float | None = None
+    spread: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str = ""
+    data: str = ""
+    signature: str = ""
+    also_called: str = ""
+
+    @property
+    def key(self) -> Key:
+        """The key of the cell."""
+        return Key(*(str(getattr(self, name)) for name in KEY_COLUMNS))
+
+    @property
+    def tracked_name(self) -> str:
+        """The key within the task as one name, for a tracker: the metric first, then the rest."""
+        setting = "".join(
+            f"_{name}{value}" for name, value in (("B", self.B), ("T", self.T)) if value
+        )
+        setting += "" if self.length_norm == "true" else "_no_length_norm"
+        system = "_".join(one for one in (self.ensemble, self.hypotheses) if one != "-")
+        return f"{self.metric}/{self.test_set}/{system}_{self.regime}/{self.column}{setting}"
+
+
+def write_cells(path: Path, cells: Iterable[Cell]) -> None:
+    """Write cells as CSV, one a line, numbers to 10 significant digits, absent ones empty."""
+    names = [one.name for one in fields(Cell)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for cell in cells:
+            writer.writerow([_text(getattr(cell, name)) for name in names])
+
+
+def number_text(value: float) -> str:
+    """A number as the paper's file writes it: `10`, `0.5`."""
+    return f"{value:.10g}"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return number_text(value) if isinstance(value, float) else str(value)

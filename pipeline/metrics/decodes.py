@@ -1,0 +1,161 @@
+"""What the metrics need of each decode store of a task, and of the measures made from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pipeline.config import TestSetConfig
+from pipeline.errors import DataError
+from pipeline.metrics.cell import Cell
+from pipeline.metrics.statistic import FloatArray
+from pipeline.store import open_store
+
+SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
+_NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
+
+
+@dataclass(frozen=True)
+class Decode:
+    """The 1-best of one store.
+
+    `texts` and `references` [sentence], None where there is none; `cell` holds the key, corpus and
+    signature that all cells of this store share; `in_domain` is the setting of its test set.
+    """
+
+    path: Path
+    cell: Cell
+    in_domain: bool
+    texts: list[str | None]
+    references: list[str | None]
+
+    @property
+    def scorable(self) -> NDArray[np.bool_]:
+        """Which sentences have both a hypothesis and a reference: [sentence]."""
+        return np.array(
+            [
+                text is not None and reference is not None
+                for text, reference in zip(self.texts, self.references, strict=True)
+            ],
+            dtype=bool,
+        )
+
+    @property
+    def why_not_scorable(self) -> str:
+        """The reason in words, for a store without any scorable sentence."""
+        if all(one is None for one in self.references):
+            return "no reference"
+        if all(one is None for one in self.texts):
+            return "no hypothesis"
+        return "no sentence has both a hypothesis and a reference"
+
+
+def read_decodes(
+    folder: Path, parts: Iterable[str], task: str, test_sets: Mapping[str, TestSetConfig]
+) -> dict[str, Decode]:
+    """Part -> decode, of the stores {folder}/{part}/store.h5.
+
+    A store is one of a single member where its ensemble is called as its only member. Raises
+    StoreError for a store that cannot be read, DataError for one of a test set that is not there.
+    """
+    decodes = {}
+    for part in parts:
+        path = folder / part / "store.h5"
+        with open_store(path) as store:
+            test_set = str(store.attributes.get("test_set", ""))
+            if test_set not in test_sets:
+                raise DataError(
+                    f"{path}: attribute test_set must be one of {', '.join(test_sets)}, "
+                    f"got {test_set!r}: run python -m stages.decode again"
+                )
+            ensemble = str(store.attributes.get("ensemble", ""))
+            single = [ensemble] == store.members
+            settings = test_sets[test_set]
+            hypotheses = "-" if single else store.combination
+            cell = Cell(
+                task=task,
+                test_set=test_set,
+                ensemble="single" if single else ensemble,
+                hypotheses="reference" if store.regime == "teacher_forcing" else hypotheses,
+                regime=store.regime,
+                data=settings.corpus,
+                signature=str(store.attributes.get("signature", "")),
+                also_called=" ".join(settings.also_called),
+            )
+            decodes[part] = Decode(
+                path, cell, settings.in_domain, store.best_texts(), store.references()
+            )
+    return decodes
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The sentence-level measures of one store at one (B, T, length norm): name -> [sentence].
+
+    NaN stands where a sentence has no value; `why_null` says it of measures that no sentence has.
+    """
+
+    beam: int
+    temperature: float
+    length_norm: bool
+    values: Mapping[str, FloatArray]
+    why_null: Mapping[str, str]
+
+    @property
+    def setting(self) -> tuple[int, float, bool]:
+        """What must agree for two sets of measures to be compared."""
+        return self.beam, self.temperature, self.length_norm
+
+    def reason(self, name: str) -> str:
+        """Why no sentence has the measure."""
+        return self.why_null.get(name, "no scored sentence has a value of this measure")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A decode and its measures, one item a setting."""
+
+    decode: Decode
+    grid: list[Measures]
+
+
+def read_measures(path: Path, n_sentence: int) -> list[Measures]:
+    """The measures of a sequence.parquet, one item a setting, in the order of the file.
+
+    Raises DataError where there is no file, or where a setting does not list each sentence once.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
+    frame = pd.read_parquet(path)
+    checks = path.with_name("checks.json")
+    report = json.loads(checks.read_text(encoding="utf-8")) if checks.is_file() else {}
+    names = [
+        str(name)
+        for name in frame.columns
+        if name not in _NOT_MEASURES and pd.api.types.is_numeric_dtype(frame[name])
+    ]
+    grid = []
+    for _, rows in frame.groupby(SETTING_COLUMNS, sort=False):
+        beam, temperature, length_norm = rows[SETTING_COLUMNS].iloc[0]
+        ordered = rows.sort_values("sentence_id")
+        if not np.array_equal(ordered["sentence_id"].to_numpy(), np.arange(n_sentence)):
+            raise DataError(
+                f"{path} must list each of the {n_sentence} sentences of its store once for B = "
+                f"{beam}, T = {temperature}, got {len(ordered)} rows: run stages.uncertainty again"
+            )
+        values = {name: ordered[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
+        # The variance of probabilities underflows: its logarithm ranks the same sentences.
+        if "ln_var_p" in values:
+            values["var_p"] = values.pop("ln_var_p")
+        grid.append(
+            Measures(
+                int(beam), float(temperature), bool(length_norm), values, report.get("null", {})
+            )
+        )
+    return grid

@@ -1,0 +1,29 @@
+"""The few numbers of a task that one looks at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.metrics.cell import Cell
+
+# One measure of total and one of knowledge uncertainty.
+_MEASURES = {"prr": "prex_entropy_s", "roc_auc": "prex_rmi_s"}
+
+
+def headline(cells: Iterable[Cell]) -> dict[str, float]:
+    """Flat name -> value of cells with a value: quality, NLL, one PRR and one ROC-AUC a test set.
+
+    Names are made of letters, digits, `_`, `-`, `.` and `/`, fit for DVC and MLflow.
+    """
+    numbers = {}
+    for cell in cells:
+        if cell.value is None or cell.length_norm != "true":
+            continue
+        name = f"{cell.test_set}/{cell.ensemble}"
+        name += f"_{cell.hypotheses}" if cell.hypotheses != "-" else ""
+        if cell.metric not in _MEASURES:
+            numbers[f"{name}/{cell.metric}"] = cell.value
+        elif cell.column == _MEASURES[cell.metric]:
+            setting = f"_B{cell.B}" + (f"_T{cell.T}" if cell.T else "")
+            numbers[f"{name}/{cell.metric}_{cell.column}{setting}"] = cell.value
+    return numbers

@@ -1,0 +1,1 @@
+"""Tables of the evidence: cells of all tasks in, files for people and programs out."""

@@ -1,0 +1,99 @@
+"""The cells of all tasks: read, and looked up by the keys of the paper's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.errors import DataError
+from pipeline.metrics.cell import Cell, Key
+
+_NUMBERS = ("value", "spread", "low", "high")
+_COLUMNS = tuple(one.name for one in fields(Cell))
+
+# How an absent cell is told, by the first part of its key that no cell of the run has.
+_WHY_ABSENT = {
+    "task": "task {task} was not run",
+    "test_set": "test set {test_set} is not part of this run of {task}",
+    "ensemble": "{test_set} was not decoded by {ensemble}",
+    "regime": "{test_set} has no decode of regime {regime}",
+    "hypotheses": "{test_set} has no decode of combination {hypotheses}",
+    "metric": "{metric} was not computed for {test_set}",
+    "column": "{column} was not computed for {test_set}",
+    "length_norm": "length_norm = {length_norm} is not in the uncertainty grid of this run",
+    "B": "B = {B} is not in the uncertainty grid of this run",
+    "T": "T = {T} is not in the uncertainty grid of this run",
+}
+
+
+def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
+    """The cells of several files, one row a cell: numbers as floats (NaN: absent), else text.
+
+    Raises DataError for a file that has other columns.
+    """
+    frames = []
+    for path in paths:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
+        if tuple(frame.columns) != _COLUMNS:
+            raise DataError(
+                f"{path} must have the columns {', '.join(_COLUMNS)}, "
+                f"got {', '.join(frame.columns)}: run python -m stages.metrics again"
+            )
+        for name in _NUMBERS:
+            frame[name] = pd.to_numeric(frame[name])
+        frame["n"] = frame["n"].astype(int)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_COLUMNS)
+
+
+class CellIndex:
+    """Cells by key; a test set answers to the other names of its role too."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.cells = [_cell(row) for row in frame.to_dict("records")]
+        self._by_key: dict[Key, Cell] = {}
+        for cell in self.cells:
+            for test_set in (cell.test_set, *cell.also_called.split()):
+                named = replace(cell, test_set=test_set)
+                self._by_key[named.key] = named
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that have cells."""
+        return list(dict.fromkeys(cell.task for cell in self.cells))
+
+    def keys(self, **wanted: str) -> list[Key]:
+        """The keys, aliases included, whose named parts have the wanted values."""
+        return [
+            key
+            for key in self._by_key
+            if all(getattr(key, name) == value for name, value in wanted.items())
+        ]
+
+    def ensemble(self, task: str, of_paper: str) -> str:
+        """The paper's ensemble where the run of a task has it, else the run's own."""
+        own = dict.fromkeys(key.ensemble for key in self.keys(task=task))
+        own.pop("single", None)
+        return of_paper if of_paper in own or not own else next(iter(own))
+
+    def cell(self, key: Key) -> Cell:
+        """The cell of a key, or one without a value that says why."""
+        found = self._by_key.get(key)
+        return found or Cell(**key._asdict(), reason=self._why_absent(key))
+
+    def _why_absent(self, key: Key) -> str:
+        left = list(self._by_key)
+        for name, sentence in _WHY_ABSENT.items():
+            left = [one for one in left if getattr(one, name) == getattr(key, name)]
+            if not left:
+                return sentence.format(**key._asdict())
+        raise AssertionError(f"{key} is there")
+
+
+def _cell(row: dict[Any, Any]) -> Cell:
+    numbers = {name: None if pd.isna(row[name]) else float(row[name]) for name in _NUMBERS}
+    return Cell(**{**row, **numbers, "n": int(row["n"])})

@@ -1,0 +1,105 @@
+"""A table as LaTeX (booktabs): a document that compiles by itself."""
+
+from __future__ import annotations
+
+from pipeline.report.table import Heading, Table, TableCell
+
+_PREAMBLE = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\usepackage[landscape,margin=1cm]{geometry}
+\begin{document}
+"""
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}\allowbreak{}",  # signatures are long and have no spaces
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "\N{EN DASH}": "--",
+}
+
+
+def latex(table: Table, beside_paper: bool) -> str:
+    """The table with title, label, footnotes and signatures as a LaTeX document.
+
+    `beside_paper` puts the paper's number in a line below ours.
+    """
+    reasons = table.reasons
+    n_value = sum(heading.span for heading in table.header[0]) - table.n_label
+    order = "ours, 95\\,\\% interval" + (", (the paper's number)" if beside_paper else "")
+    lines = [
+        r"\begin{table}[p]",
+        r"\centering",
+        rf"\caption{{{escaped(table.title)}. Each cell: {order}.}}\label{{{table.label}}}",
+        r"\resizebox{\linewidth}{!}{%",
+        rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
+        r"\toprule",
+        *(_heading_row(row) for row in table.header),
+        r"\midrule",
+    ]
+    for row in table.rows:
+        if row.rule:
+            lines.append(r"\midrule")
+        values = [_value(cell, reasons, beside_paper) for cell in row.cells]
+        lines.append(_line([*(escaped(label) for label in row.labels), *values]))
+    lines += [r"\bottomrule", r"\end{tabular}}", "", r"\medskip", r"\raggedright\scriptsize"]
+    lines += [rf"$^{{{mark}}}$ {escaped(reason)}.\\" for reason, mark in reasons.items()]
+    lines += [rf"{escaped(note)}\\" for note in table.footnotes]
+    lines += [r"\end{table}", r"\end{document}"]
+    return _PREAMBLE + "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text in which every character that LaTeX reads as a command stands for itself."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def _heading_row(row: tuple[Heading, ...]) -> str:
+    texts = []
+    for heading in row:
+        text = heading.latex or escaped(heading.text)
+        if heading.span > 1:
+            text = rf"\multicolumn{{{heading.span}}}{{c}}{{{text}}}"
+        texts.append(text)
+    return _line(texts)
+
+
+def _value(cell: TableCell | None, reasons: dict[str, str], beside_paper: bool) -> str:
+    if cell is None:
+        return ""
+    ours = cell.cell
+    first = "--" if ours.value is None else cell.shown(ours.value)
+    if cell.best:
+        first = rf"\textbf{{{first}}}"
+    if ours.spread is not None:
+        first += rf" {{\tiny $\pm$ {cell.shown(ours.spread)}}}"
+    if ours.reason:
+        first += rf"$^{{{reasons[ours.reason]}}}$"
+    parts = [first]
+    if ours.low is not None and ours.high is not None:
+        parts.append(rf"{{\tiny {_number(cell, ours.low)} to {_number(cell, ours.high)}}}")
+    if beside_paper and cell.paper is not None:
+        parts.append(rf"{{\tiny ({_number(cell, cell.paper)})}}")
+    stack = r"\\".join(parts)
+    return rf"\shortstack{{{stack}}}" if len(parts) > 1 else stack
+
+
+def _number(cell: TableCell, value: float) -> str:
+    text = cell.shown(value)
+    return f"${text}$" if text.startswith("-") else text
+
+
+def _line(texts: list[str]) -> str:
+    return " & ".join(texts) + r" \\"

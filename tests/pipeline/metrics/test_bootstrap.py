@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+import pipeline.metrics.bootstrap as bootstrap
+from pipeline.metrics import (
+    average_precision,
+    corpus_wer_percent,
+    estimate,
+    prediction_rejection_ratio,
+    resample_weights,
+    roc_auc,
+)
+from pipeline.metrics.bootstrap import resampled
+from pipeline.metrics.detection import average_precision_statistic, roc_auc_statistic
+from pipeline.metrics.rejection import rejection_statistic
+from pipeline.metrics.speech import corpus_wer_statistic, word_error_counts
+from pipeline.metrics.statistic import weighted_mean
+from pipeline.metrics.translation import bleu_counts, corpus_bleu_statistic
+
+RESAMPLES = 20
+TEXTS = ["a b c d e", "a b", "x", "", "a b c x e f", "c d", "a a a", "b c d e f"]
+REFERENCES = ["a b c d e", "a c", "a", "b", "a b c d e f", "d c", "a a b", "c d e f g"]
+
+
+def drawn(weights):
+    """Row -> the sentences of that resample, repeated."""
+    return [np.repeat(np.arange(weights.shape[1]), row) for row in weights]
+
+
+def test_weights_are_draws_with_replacement():
+    weights = resample_weights(50, 200, seed=3)
+    assert weights.shape == (200, 50)
+    assert (weights.sum(axis=1) == 50).all()
+    assert weights.mean(axis=0).std() < 0.2
+    assert not np.array_equal(weights, resample_weights(50, 200, seed=4))
+
+
+def test_weights_and_draws_do_not_depend_on_the_block(monkeypatch):
+    values = np.arange(7.0)
+    whole = resample_weights(7, 11, seed=0)
+    draws = resampled(weighted_mean(values), whole)
+    monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", 20)
+    resample_weights.cache_clear()
+    np.testing.assert_array_equal(resample_weights(7, 11, seed=0), whole)
+    np.testing.assert_array_equal(resampled(weighted_mean(values), whole), draws)
+
+
+def test_every_statistic_equals_a_loop_over_resamples():
+    generator = np.random.default_rng(0)
+    n = len(TEXTS)
+    weights = resample_weights(n, RESAMPLES, seed=1)
+    error = generator.integers(0, 5, n).astype(float)
+    score = generator.integers(0, 4, n).astype(float)
+    label = generator.integers(0, 2, n)
+
+    def texts(rows):
+        return [TEXTS[i] for i in rows], [REFERENCES[i] for i in rows]
+
+    def bleu(rows):
+        hypotheses, references = texts(rows)
+        return BLEU().corpus_score(hypotheses, [references]).score
+
+    cases = [
+        (
+            rejection_statistic(error, score),
+            lambda i: prediction_rejection_ratio(error[i], score[i]),
+        ),
+        (
+            average_precision_statistic(label, score),
+            lambda i: average_precision(label[i], score[i]),
+        ),
+        (
+            roc_auc_statistic(score[:3], score[3:]),
+            lambda i: roc_auc(score[i[i < 3]], score[i[i >= 3]]),
+        ),
+        (corpus_bleu_statistic(bleu_counts(TEXTS, REFERENCES)), bleu),
+        (
+            corpus_wer_statistic(word_error_counts(TEXTS, REFERENCES)),
+            lambda i: corpus_wer_percent(*texts(i)),
+        ),
+        (weighted_mean(error), lambda i: error[i].mean()),
+    ]
+    for statistic, one in cases:
+        expected = [one(rows) for rows in drawn(weights)]
+        np.testing.assert_allclose(resampled(statistic, weights), expected, atol=1e-9)
+
+
+def test_interval_covers_the_mean_of_a_normal_sample():
+    values = np.random.default_rng(5).normal(size=400)
+    result = estimate(weighted_mean(values), resample_weights(400, 1000, seed=0))
+    assert result.value == pytest.approx(values.mean())
+    half_width = 1.96 * values.std() / 20
+    assert result.low == pytest.approx(values.mean() - half_width, abs=0.02)
+    assert result.high == pytest.approx(values.mean() + half_width, abs=0.02)
+    assert result.reason == ""
+
+
+def test_says_why_there_is_no_interval():
+    single = estimate(weighted_mean(np.array([2.0])), resample_weights(1, 10, seed=0))
+    assert (single.value, single.low) == (2.0, None)
+    assert single.reason == "a single sentence has no interval"
+    undefined = estimate(rejection_statistic([1, 0], [1, 0]), resample_weights(2, 10, seed=0))
+    assert (undefined.value, undefined.high) == (100.0, None)
+    assert "of 10 resamples" in undefined.reason
+    without = estimate(weighted_mean(np.array([1.0, 3.0])), resample_weights(2, 0, seed=0))
+    assert (without.value, without.low, without.reason) == (2.0, None, "")
+
+
+def test_an_undefined_point_has_no_value():
+    assert estimate(rejection_statistic([1, 1], [1, 0]), resample_weights(2, 9, 0)).value is None

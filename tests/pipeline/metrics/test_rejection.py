@@ -1,0 +1,100 @@
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import DataError
+from pipeline.metrics import prediction_rejection_ratio
+
+ERRORS = st.lists(st.integers(0, 4), min_size=2, max_size=6)
+
+
+def area_under_curve(error, order):
+    """Trapezoids under the mean error after 0..N sentences were replaced, one by one."""
+    remaining = list(error)
+    curve = [sum(remaining) / len(error)]
+    for place in order:
+        remaining[place] = 0
+        curve.append(sum(remaining) / len(error))
+    return sum((a + b) / 2 for a, b in pairwise(curve)) / len(error)
+
+
+def brute_force(error, uncertainty):
+    """The mean over all orders that put no less uncertain sentence before a more uncertain one."""
+
+    def allowed(order):
+        ranked = [uncertainty[i] for i in order]
+        return all(a >= b for a, b in pairwise(ranked))
+
+    everything = list(permutations(range(len(error))))
+    random = np.mean([area_under_curve(error, order) for order in everything])
+    oracle = min(area_under_curve(error, order) for order in everything)
+    ours = np.mean([area_under_curve(error, order) for order in everything if allowed(order)])
+    return 100 * (random - ours) / (random - oracle)
+
+
+@given(ERRORS, st.data())
+def test_equals_the_mean_over_all_orders_of_ties(error, data):
+    uncertainty = data.draw(
+        st.lists(st.integers(0, 2), min_size=len(error), max_size=len(error)), label="uncertainty"
+    )
+    ours = prediction_rejection_ratio(error, uncertainty)
+    if len(set(error)) == 1:
+        assert np.isnan(ours)
+    else:
+        assert ours == pytest.approx(brute_force(error, uncertainty), abs=1e-9)
+
+
+def test_hand_case():
+    # Errors 2, 0, 0 replaced in second place: curve 2/3, 2/3, 0, 0; the oracle's: 2/3, 0, 0, 0.
+    assert prediction_rejection_ratio([2, 0, 0], [2, 3, 1]) == pytest.approx(0)
+    assert prediction_rejection_ratio([2, 0, 0], [3, 2, 1]) == pytest.approx(100)
+    assert prediction_rejection_ratio([2, 0, 0], [1, 2, 3]) == pytest.approx(-100)
+    assert prediction_rejection_ratio([2, 0, 0], [3, 3, 1]) == pytest.approx(50)
+
+
+@given(ERRORS)
+def test_the_error_itself_is_the_oracle_and_a_constant_is_chance(error):
+    if len(set(error)) > 1:
+        assert prediction_rejection_ratio(error, error) == pytest.approx(100)
+        assert prediction_rejection_ratio(error, np.zeros(len(error))) == pytest.approx(0)
+
+
+@given(ERRORS, st.data())
+def test_only_the_order_of_uncertainty_matters(error, data):
+    uncertainty = data.draw(
+        st.lists(st.integers(-5, 5), min_size=len(error), max_size=len(error)), label="uncertainty"
+    )
+    np.testing.assert_equal(
+        prediction_rejection_ratio(error, uncertainty),
+        prediction_rejection_ratio(error, np.exp(uncertainty)),
+    )
+
+
+def test_infinite_uncertainty_ranks_at_the_ends():
+    error = [5, 1, 2, 0]
+    infinite = prediction_rejection_ratio(error, [np.inf, 1, 2, -np.inf])
+    assert infinite == prediction_rejection_ratio(error, [9, 1, 2, 0])
+    tied = prediction_rejection_ratio(error, [np.inf, np.inf, 2, 1])
+    assert tied == prediction_rejection_ratio(error, [9, 9, 2, 1])
+
+
+@pytest.mark.parametrize("error", [[], [3], [2, 2, 2], [0, 0]])
+def test_undefined_without_unequal_errors(error):
+    assert np.isnan(prediction_rejection_ratio(error, np.arange(len(error))))
+
+
+@pytest.mark.parametrize(
+    ("error", "uncertainty", "message"),
+    [
+        ([1, 2], [1], "same sentences, got 2 and 1"),
+        ([1, 2], [1, np.nan], "uncertainty must not hold NaN, got 1 of 2"),
+        ([1, np.inf], [1, 2], "error must be finite"),
+        ([[1, 2]], [1, 2], "error must be one value a sentence"),
+    ],
+)
+def test_refuses_what_it_cannot_rank(error, uncertainty, message):
+    with pytest.raises(DataError, match=message):
+        prediction_rejection_ratio(error, uncertainty)

@@ -1,0 +1,52 @@
+import jiwer
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import DataError
+from pipeline.metrics import corpus_wer_percent, sentence_wer_percent
+from pipeline.metrics.speech import word_error_counts
+
+WORDS = ["go", "stop", "left", "it's", "a:b"]
+SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)
+PAIRS = st.lists(st.tuples(SENTENCE.map(" ".join), SENTENCE.map(" ".join)), min_size=1, max_size=6)
+
+
+@given(PAIRS)
+def test_equals_jiwer_where_references_have_words(pairs):
+    hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
+    expected = 100 * jiwer.wer(references, hypotheses)
+    assert corpus_wer_percent(hypotheses, references) == pytest.approx(expected)
+    each = [100 * jiwer.wer(reference, hypothesis) for hypothesis, reference in pairs]
+    np.testing.assert_allclose(sentence_wer_percent(hypotheses, references), each)
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "percent"),
+    [("a b", "", 200), ("", "a b", 100), ("", "", 0), (" \t", "", 0), ("a b c", "a", 200)],
+)
+def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
+    assert sentence_wer_percent([hypothesis], [reference]) == [percent]
+    assert corpus_wer_percent([hypothesis], [reference]) == percent
+
+
+def test_a_corpus_adds_counts_and_never_averages():
+    hypotheses, references = ["a b", "x", ""], ["", "a b c", ""]
+    counts = word_error_counts(hypotheses, references)
+    assert counts.edits.tolist() == [2, 3, 0]
+    assert counts.reference_words.tolist() == [0, 3, 0]
+    assert corpus_wer_percent(hypotheses, references) == pytest.approx(100 * 5 / 3)
+
+
+def test_tabs_and_runs_of_spaces_separate_words():
+    assert sentence_wer_percent(["a\tb  c"], ["a b c"]) == [0]
+
+
+def test_no_sentence_is_undefined():
+    assert np.isnan(corpus_wer_percent([], []))
+
+
+def test_refuses_unequal_numbers_of_texts():
+    with pytest.raises(DataError, match="equally many, got 0 and 1"):
+        corpus_wer_percent([], ["a"])

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
+
+from pipeline.errors import DataError
+from pipeline.metrics import corpus_bleu, sentence_bleu
+from pipeline.metrics.translation import bleu_signature
+
+WORDS = ["a", "b", "c", "d", ",", "3.5"]
+SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
+PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8)
+
+
+@given(PAIRS)
+def test_equals_sacrebleu(pairs):
+    hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
+    expected = BLEU().corpus_score(hypotheses, [references]).score
+    assert corpus_bleu(hypotheses, references) == pytest.approx(expected)
+    scorer = BLEU(effective_order=True)
+    expected_each = [
+        scorer.sentence_score(hypothesis, [reference]).score for hypothesis, reference in pairs
+    ]
+    np.testing.assert_allclose(sentence_bleu(hypotheses, references), expected_each)
+
+
+def test_a_wholly_wrong_word_never_beats_a_right_one():
+    wrong, right, partly = sentence_bleu(["x", "a", "a x"], ["a b c", "a", "a b"])
+    assert wrong == 0
+    assert right == 100
+    assert 0 < partly < 100
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "percent"),
+    [("a b", "", 0), ("", "a b", 0), ("", "", 100), (" \t", " ", 100), ("a", "\t", 0)],
+)
+def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
+    assert sentence_bleu([hypothesis], [reference]) == [percent]
+    assert corpus_bleu([hypothesis], [reference]) == percent
+
+
+def test_an_empty_pair_adds_nothing_to_a_corpus():
+    texts = ["the cat sat on the mat", "a dog"], ["the cat sat on a mat", "a dog"]
+    with_empty = [*texts[0], ""], [*texts[1], ""]
+    assert corpus_bleu(*with_empty) == corpus_bleu(*texts)
+
+
+def test_no_sentence_is_undefined():
+    assert np.isnan(corpus_bleu([], []))
+    assert len(sentence_bleu([], [])) == 0
+
+
+def test_refuses_unequal_numbers_of_texts():
+    with pytest.raises(DataError, match="equally many, got 2 and 1"):
+        sentence_bleu(["a", "b"], ["a"])
+
+
+def test_the_signature_is_that_of_sacrebleu():
+    assert bleu_signature().startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.metrics.cell import Cell, write_cells
+from pipeline.report.cells import read_cells
+from pipeline.report.paper import paper_cells
+
+MakeFrame = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def frame_of(tmp_path: Path) -> MakeFrame:
+    """Cells as the report reads them."""
+
+    def make(*cells: Cell) -> pd.DataFrame:
+        path = tmp_path / "cells.csv"
+        write_cells(path, cells)
+        return read_cells([path])
+
+    return make
+
+
+@pytest.fixture
+def like_paper() -> Callable[..., list[Cell]]:
+    """Cells with the keys of a table of the paper and its values plus one."""
+
+    def make(label: str, *tasks: str) -> list[Cell]:
+        return [
+            Cell(
+                **one.key._replace(
+                    test_set=one.key.test_set.replace("nwt14", "newstest14")
+                )._asdict(),
+                value=one.value + 1,
+                low=one.value,
+                high=one.value + 2,
+                n=100,
+                data=f"corpus of {one.key.test_set}",
+                signature=f"sig:{one.key.test_set}",
+                also_called="nwt14" if "14" in one.key.test_set else "",
+            )
+            for one in paper_cells(label)
+            if one.key.task in tasks
+        ]
+
+    return make

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import DataError
+from pipeline.metrics.cell import Cell, Key
+from pipeline.report.cells import CellIndex, read_cells
+
+OURS = Cell(
+    "nmt_ende",
+    "newstest14",
+    "random_init",
+    "prex",
+    "beam",
+    T="10",
+    B="5",
+    column="var_p",
+    metric="roc_auc",
+    value=61.5,
+    n=7,
+    also_called="nwt14 news",
+    signature="a,b|c",
+)
+
+
+def test_a_cell_survives_the_file(frame_of):
+    assert CellIndex(frame_of(OURS)).cells == [OURS]
+
+
+def test_the_other_names_of_a_role_lead_to_its_cells(frame_of):
+    index = CellIndex(frame_of(OURS))
+    found = index.cell(OURS.key._replace(test_set="nwt14"))
+    assert (found.test_set, found.value) == ("nwt14", 61.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"task": "asr"}, "task asr was not run"),
+        ({"test_set": "LTC"}, "test set LTC is not part of this run of nmt_ende"),
+        ({"ensemble": "checkpoint"}, "newstest14 was not decoded by checkpoint"),
+        ({"regime": "sample"}, "newstest14 has no decode of regime sample"),
+        ({"hypotheses": "expr"}, "newstest14 has no decode of combination expr"),
+        ({"metric": "prr"}, "prr was not computed for newstest14"),
+        ({"column": "xwer"}, "xwer was not computed for newstest14"),
+        ({"length_norm": "false"}, "length_norm = false is not in the uncertainty grid"),
+        ({"B": "20"}, "B = 20 is not in the uncertainty grid"),
+        ({"T": "1"}, "T = 1 is not in the uncertainty grid"),
+    ],
+)
+def test_an_absent_cell_says_why(frame_of, change: dict[str, str], reason: str):
+    key = OURS.key._replace(**change)
+    cell = CellIndex(frame_of(OURS)).cell(key)
+    assert cell.value is None
+    assert cell.reason.startswith(reason)
+    assert Key(*(getattr(cell, name) for name in Key._fields)) == key
+
+
+def test_refuses_a_file_of_other_columns(tmp_path: Path):
+    path = tmp_path / "cells.csv"
+    path.write_text("task,value\na,1\n")
+    with pytest.raises(DataError, match=r"cells\.csv must have the columns task, .*, got task"):
+        read_cells([path])

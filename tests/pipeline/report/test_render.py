@@ -1,0 +1,111 @@
+import csv
+import re
+from dataclasses import replace
+
+import pytest
+
+from pipeline.metrics.cell import KEY_COLUMNS
+from pipeline.report.latex import escaped, latex
+from pipeline.report.layouts import ood_detection, sequence_error_detection
+from pipeline.report.markdown import markdown
+from pipeline.report.paper import paper_cells
+from pipeline.report.results import write_results, write_table
+
+LABEL = "tab:sequence-error-detection"
+
+
+@pytest.fixture
+def table(frame_of, like_paper):
+    cells = like_paper(LABEL, "nmt_ende")
+    cells[3] = replace(cells[3], value=None, low=None, high=None, reason="50 % & no_reference")
+    return sequence_error_detection(frame_of(*cells))
+
+
+def test_markdown_shows_interval_paper_and_reason(table):
+    lines = markdown(table, beside_paper=True).splitlines()
+    row = next(line for line in lines if line.startswith("| EN-DE"))
+    assert row.count("|") == lines[2].count("|") == lines[3].count("|")
+    values = [value.strip() for value in row.strip("|").split("|")]
+    assert values[:3] == ["EN-DE", "nwt14", "29.1 [28.1, 30.1] (paper 28.1)"]
+    assert values[3] == "**46.8** [45.8, 47.8] (paper 45.8)"
+    assert values[5] == "n/a (a) (paper 45.5)"
+    assert "- (a) 50 % & no\\_reference" in lines
+    assert "- Signature: sig:nwt14" in lines
+    assert "- nwt14 (nmt\\_ende): corpus of nwt14." in lines
+
+
+def test_markdown_without_the_paper(table):
+    assert "paper" not in markdown(table, beside_paper=False)
+
+
+def test_latex_is_a_whole_document_of_even_rows(frame_of, like_paper):
+    text = latex(ood_detection(frame_of(*like_paper("tab:ood-detection", "nmt_ende"))), True)
+    assert text.startswith("\\documentclass")
+    assert text.rstrip().endswith("\\end{document}")
+    unescaped = re.sub(r"\\[\\{}]", "", text)
+    assert unescaped.count("{") == unescaped.count("}")
+    assert text.count("\\begin{") == text.count("\\end{")
+    columns = re.search(r"\\begin\{tabular\}\{(\w+)\}", text)
+    assert columns is not None
+    assert columns[1] == "l" * 4 + "c" * 12
+    body = text[text.index("\\toprule") : text.index("\\bottomrule")]
+    for line in body.splitlines():
+        if not line.endswith(" \\\\"):
+            continue
+        spans = [int(span) for span in re.findall(r"\\multicolumn\{(\d+)\}", line)]
+        assert len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) - len(spans) == 16
+    assert "\\shortstack{83.2\\\\{\\tiny 82.2 to 84.2}\\\\{\\tiny (82.2)}}" in text
+    assert "\\hat{\\mathcal{H}}^{(B)}_{\\mathrm{C-IW}}" in text
+
+
+def test_latex_shows_reasons_and_bold(table):
+    text = latex(table, beside_paper=False)
+    assert "--$^{a}$" in text
+    assert "$^{a}$ 50 \\% \\& no\\_reference." in text
+    assert "\\textbf{46.8}" in text
+    assert "paper" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a_b & 5 %", r"a\_b \& 5 \%"),
+        ("{x}$#~^", r"\{x\}\$\#\textasciitilde{}\textasciicircum{}"),
+        ("\\n|<>", r"\textbackslash{}n\textbar{}\allowbreak{}\textless{}\textgreater{}"),
+        ("Öl ± 1", r"Öl $\pm$ 1"),
+    ],
+)
+def test_latex_escapes(text, expected):
+    assert escaped(text) == expected
+
+
+def test_results_join_with_the_papers_file(table, tmp_path):
+    path = tmp_path / "results.csv"
+    write_results(path, [table])
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "table",
+        *KEY_COLUMNS,
+        *("value", "spread", "low", "high", "n", "reason", "data", "signature"),
+    ]
+    paper = {one.key: one.value for one in paper_cells(LABEL)}
+    joined = [
+        (row["value"], paper[tuple(row[name] for name in KEY_COLUMNS)])  # type: ignore[index]
+        for row in rows
+    ]
+    assert len(joined) == 12
+    assert [theirs + 1 for ours, theirs in joined if ours] == pytest.approx(
+        [float(ours) for ours, _ in joined if ours]
+    )
+    assert [row["reason"] for row in rows if not row["value"]] == ["50 % & no_reference"]
+
+
+def test_a_tables_own_file_has_the_paper_beside_on_demand(table, tmp_path):
+    path = tmp_path / "table.csv"
+    write_table(path, table, beside_paper=True)
+    header, first = path.read_text(encoding="utf-8").split("\n")[:2]
+    assert header.endswith("signature,paper_value,paper_spread,best")
+    assert first.endswith("sig:nwt14,28.1,,false")
+    write_table(path, table, beside_paper=False)
+    assert "paper" not in path.read_text(encoding="utf-8").split("\n")[0]

@@ -1,0 +1,48 @@
+import pytest
+
+from pipeline.metrics.cell import Cell
+from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+
+
+def cell(value: float | None, half_width: float | None = None, metric: str = "prr") -> TableCell:
+    low = None if value is None or half_width is None else value - half_width
+    high = None if value is None or half_width is None else value + half_width
+    key = ("nmt_ende", "newstest14", "random_init", "prex", "beam")
+    return TableCell(Cell(*key, metric=metric, value=value, low=low, high=high))
+
+
+@pytest.mark.parametrize(
+    ("cells", "best"),
+    [
+        ([cell(50, 2), cell(49, 9), cell(47, 1)], [True, True, False]),
+        ([cell(50), cell(50), cell(49)], [True, True, False]),
+        ([cell(None), cell(50), cell(49)], [False, True, False]),
+        ([cell(2, 0.1, "nll"), cell(1, 0.1, "nll"), cell(1.1, 1, "nll")], [False, True, True]),
+        ([cell(30, 1, "wer_percent"), cell(20, 1, "wer_percent")], [False, True]),
+        ([cell(None), cell(50)], [False, False]),
+        ([], []),
+    ],
+)
+def test_the_best_is_marked_and_alike_what_its_interval_holds(cells, best):
+    assert [one.best for one in mark_best(cells)] == best
+
+
+def test_numbers_have_the_decimals_of_their_metric():
+    assert cell(1.0, metric="nll").shown(1.234) == "1.23"
+    assert cell(1.0, metric="bleu").shown(28.04) == "28.0"
+    assert cell(1.0, metric="prr").shown(-0.04) == "0.0"
+
+
+def test_footnotes_say_each_thing_once_and_reasons_have_marks():
+    key = ("nmt_ende", "PRM", "random_init", "prex", "beam")
+    cells = [
+        TableCell(Cell(*key, value=1.0, data="permuted help", signature="s1")),
+        TableCell(Cell(*key, reason="no reference", data="permuted help", signature="s1")),
+        TableCell(Cell(*key, reason="one class only")),
+        TableCell(Cell(*key, reason="no reference")),
+    ]
+    table = Table("tab:x", "X", ((Heading("", 5),),), (Row(("r",), (*cells, None)),), ("Note.",))
+    assert table.footnotes == ["Note.", "PRM (nmt_ende): permuted help.", "Signature: s1"]
+    assert table.reasons == {"no reference": "a", "one class only": "b"}
+    assert table.name == "tab_x"
+    assert len(table.cells) == 4

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from sacrebleu.metrics import BLEU
+from sklearn.metrics import roc_auc_score
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.errors import DataError
+from pipeline.metrics import prediction_rejection_ratio, sentence_bleu
+from pipeline.parts import PartFolder
+from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
+from stages.metrics import metrics
+
+WORDS = ["a", "b", "c", "d", "e"]
+N = 12
+SEEDS = ["seed_1", "seed_2"]
+FORCED = "random_init.teacher_forcing.newstest14"
+
+
+def word_counts(hypotheses: list[str], references: list[str]) -> float:
+    return float(sum(len(one.split()) for one in hypotheses))
+
+
+def settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        fixed = [f"io.root='{root}'", "metrics.resamples=50"]
+        return typed(compose("pipeline", [*fixed, *overrides]))
+
+
+class Run:
+    """The folders that decode and uncertainty leave, of random texts and numbers."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.random = np.random.default_rng(0)
+        self.references = [self._text() for _ in range(N)]
+        self.texts: dict[str, list[str | None]] = {}
+        self.logprob: list[np.ndarray] = []
+        self.stores: list[tuple[str, dict[str, Any], bool]] = [
+            *(
+                (f"random_init.prex.{name}", {"test_set": name}, name == "newstest14")
+                for name in ("newstest14", "PRM", "L-FR", "L-DE")
+            ),
+            ("random_init.expr.newstest14", {"combination": "expr"}, True),
+            *((f"{s}.beam.newstest14", {"ensemble": s, "members": [s]}, True) for s in SEEDS),
+            (FORCED, {"regime": "teacher_forcing"}, True),
+        ]
+
+    def write(self) -> None:
+        folder = PartFolder(
+            self.root / "decode" / "nmt_ende", {part: part for part, _, _ in self.stores}
+        )
+        for part, attributes, with_references in self.stores:
+            with folder.building(part) as path:
+                self._store(path / "store.h5", part, attributes, with_references)
+            if part.startswith("random_init") and part != FORCED:
+                self.measures(part)
+        folder.write_manifest()
+
+    def measures(self, part: str, **columns: object) -> pd.DataFrame:
+        rows = [
+            pd.DataFrame(
+                {
+                    "sentence_id": np.arange(N),
+                    "beam": beam,
+                    "temperature": 10.0,
+                    "length_norm": True,
+                    "flag": np.zeros(N, dtype=np.uint8),
+                    "prex_entropy_s": self.random.random(N),
+                    "prex_rmi_s": np.zeros(N),
+                    "xbleu": np.full(N, np.nan),
+                    "var_p": np.zeros(N),
+                    "ln_var_p": self.random.random(N),
+                    **columns,
+                }
+            )
+            for beam in (1, 5)
+        ]
+        frame = pd.concat(rows, ignore_index=True)
+        path = self.root / "uncertainty" / "nmt_ende" / part
+        path.mkdir(parents=True, exist_ok=True)
+        frame.to_parquet(path / "sequence.parquet")
+        null = {"xbleu": "needs the decodes of at least two single members, got 0"}
+        (path / "checks.json").write_text(json.dumps({"null": null}))
+        return frame
+
+    def cells(self, *overrides: str) -> dict[tuple[str, ...], dict[str, str]]:
+        metrics(settings(self.root, *overrides))
+        path = self.root / "metrics" / "nmt_ende" / "cells.csv"
+        with path.open(encoding="utf-8", newline="") as file:
+            names = ("test_set", "ensemble", "hypotheses", "B", "column", "metric")
+            return {tuple(row[one] for one in names): row for row in csv.DictReader(file)}
+
+    def _text(self) -> str:
+        return " ".join(self.random.choice(WORDS, self.random.integers(1, 7)))
+
+    def _store(self, path: Path, part: str, given: dict[str, Any], with_references: bool) -> None:
+        attributes = {
+            "task": "nmt_ende",
+            "test_set": "newstest14",
+            "ensemble": "random_init",
+            "regime": "beam",
+            "combination": "prex",
+            "members": SEEDS,
+            "vocab_size": 9,
+            "signature": f"part:{part}",
+        } | given
+        forced = attributes["regime"] == "teacher_forcing"
+        self.texts[part] = [*self.references] if forced else [self._text() for _ in range(N)]
+        with StoreWriter(path, **attributes) as store:
+            for i in range(N):
+                reference = self.references[i] if with_references else None
+                text = self.texts[part][i]
+                hypotheses = [] if text is None else [self._hypothesis(text, attributes)]
+                if forced:
+                    self.logprob.append(hypotheses[0].statistics.logprob)
+                store.add_sentence(i, "source", reference, hypotheses)
+
+    def _hypothesis(self, text: str, attributes: dict[str, Any]) -> Hypothesis:
+        n_token, n_member = len(text.split()) + 1, len(attributes["members"])
+        logprob = np.float32(-self.random.random((n_token, n_member)))
+        zeros = [np.zeros(n_token)] * 5
+        statistics = TokenStatistics(logprob, np.zeros((n_token, n_member)), *zeros)
+        return Hypothesis(np.zeros(n_token, dtype=int), text, 0.0, True, statistics)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    made = Run(tmp_path / "out: 日本")
+    made.write()
+    return made
+
+
+def test_bleu_of_ensemble_and_single_members(run: Run) -> None:
+    cells = run.cells()
+    cell = cells["newstest14", "random_init", "prex", "", "bleu", "bleu"]
+    texts = run.texts["random_init.prex.newstest14"]
+    expected = BLEU().corpus_score(texts, [run.references]).score
+    assert float(cell["value"]) == pytest.approx(expected)
+    assert float(cell["low"]) < expected < float(cell["high"])
+    assert cell["n"] == str(N)
+    assert cell["data"].startswith("LibreOffice")
+    assert cell["also_called"] == "nwt14"
+    assert cell["signature"].startswith("part:random_init.prex.newstest14; BLEU|nrefs:1")
+
+    single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
+    each = [
+        BLEU().corpus_score(run.texts[f"{seed}.beam.newstest14"], [run.references]).score
+        for seed in SEEDS
+    ]
+    assert float(single["value"]) == pytest.approx(np.mean(each))
+    assert float(single["spread"]) == pytest.approx(np.std(each, ddof=1))
+
+
+def test_nll_of_both_posteriors_and_single_members(run: Run) -> None:
+    cells = run.cells()
+
+    def value(ensemble: str, hypotheses: str) -> float:
+        return float(cells["newstest14", ensemble, hypotheses, "", "nll", "nll"]["value"])
+
+    logprob = [one.astype(float) for one in run.logprob]
+    prex = np.mean([-np.log(np.exp(one).mean(axis=1)).mean() for one in logprob])
+    expr = np.mean([-np.log(np.exp(one.sum(axis=0)).mean()) / len(one) for one in logprob])
+    single = np.mean([-one.mean(axis=0) for one in logprob])
+    assert value("random_init", "prex") == pytest.approx(prex)
+    assert value("random_init", "expr") == pytest.approx(expr)
+    assert value("single", "-") == pytest.approx(single)
+
+
+def test_error_detection(run: Run) -> None:
+    part = "random_init.prex.newstest14"
+    frame = run.measures(part)
+    cells = run.cells()
+    first = frame[frame.beam == 1]
+    error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
+    cell = cells["newstest14", "random_init", "prex", "1", "prex_entropy_s", "prr"]
+    expected = prediction_rejection_ratio(error, first.prex_entropy_s)
+    assert float(cell["value"]) == pytest.approx(expected)
+    assert cell["T"] == ""
+    variance = cells["newstest14", "random_init", "prex", "1", "var_p", "prr"]
+    ranked_by_logarithm = prediction_rejection_ratio(error, first.ln_var_p)
+    assert float(variance["value"]) == pytest.approx(ranked_by_logarithm)
+
+
+def test_out_of_domain_detection(run: Run) -> None:
+    inside = run.measures("random_init.prex.newstest14")
+    outside = run.measures("random_init.prex.PRM")
+    cell = run.cells()["PRM", "random_init", "prex", "5", "prex_entropy_s", "roc_auc"]
+    scores = [one[one.beam == 5].prex_entropy_s for one in (inside, outside)]
+    expected = 100 * roc_auc_score([0] * N + [1] * N, np.concatenate(scores))
+    assert float(cell["value"]) == pytest.approx(expected)
+    assert (cell["T"], cell["length_norm"], cell["n"]) == ("10", "true", str(2 * N))
+    assert "against part:random_init.prex.newstest14" in cell["signature"]
+
+
+def test_every_cell_has_a_value_or_a_reason(run: Run) -> None:
+    cells = run.cells()
+    assert all(bool(cell["value"]) or bool(cell["reason"]) for cell in cells.values())
+    assert not any("nan" in (cell["value"], cell["low"]) for cell in cells.values())
+
+    def reason(*key: str) -> str:
+        return cells[key]["reason"]
+
+    assert reason("PRM", "random_init", "prex", "", "bleu", "bleu") == "no reference"
+    assert reason("PRM", "random_init", "prex", "1", "var_p", "prr") == "no reference"
+    xbleu = "needs the decodes of at least two single members, got 0"
+    assert reason("newstest14", "random_init", "prex", "1", "xbleu", "prr") == xbleu
+    assert reason("PRM", "random_init", "prex", "1", "xbleu", "roc_auc") == xbleu
+    constant = cells["newstest14", "random_init", "prex", "1", "prex_rmi_s", "prr"]
+    assert (constant["value"], constant["reason"]) == (
+        "0",
+        "the measure is the same for every sentence",
+    )
+
+
+def test_sentences_without_a_value_are_left_out_and_counted(run: Run) -> None:
+    part = "random_init.prex.newstest14"
+    values = np.arange(N, dtype=float)
+    values[[2, 5]] = np.nan
+    values[3] = np.inf
+    run.measures(part, prex_entropy_s=values)
+    cell = run.cells()["newstest14", "random_init", "prex", "1", "prex_entropy_s", "prr"]
+    kept = ~np.isnan(values)
+    error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
+    expected = prediction_rejection_ratio(error[kept], values[kept])
+    assert (cell["n"], float(cell["value"])) == (str(N - 2), pytest.approx(expected))
+
+
+def test_metrics_of_the_users_own(run: Run) -> None:
+    cells = run.cells("+metrics.extra_metrics.words=tests.stages.test_metrics.word_counts")
+    cell = cells["newstest14", "random_init", "prex", "", "words", "words"]
+    expected = sum(len(str(one).split()) for one in run.texts["random_init.prex.newstest14"])
+    assert float(cell["value"]) == expected
+    assert cells["newstest14", "single", "-", "", "words", "words"]["spread"]
+
+
+def test_writes_the_same_bytes_again_and_a_flat_headline(run: Run) -> None:
+    run.cells()
+    path = run.root / "metrics" / "nmt_ende"
+    first = (path / "cells.csv").read_bytes()
+    run.cells()
+    assert (path / "cells.csv").read_bytes() == first
+    numbers = json.loads((path / "headline.json").read_text())
+    assert "newstest14/random_init_prex/bleu" in numbers
+    assert "newstest14/single/nll" in numbers
+    assert "PRM/random_init_prex/roc_auc_prex_rmi_s_B5_T10" in numbers
+    assert all(isinstance(value, float) for value in numbers.values())
+
+
+def test_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.stores = [
+        ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),
+        ("seed_1.beam.newstest14", {"ensemble": "seed_1", "members": ["seed_1"]}, True),
+        (FORCED, {"regime": "teacher_forcing", "members": ["seed_1"]}, True),
+    ]
+    run.write()
+    cells = run.cells()
+    single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
+    assert (single["spread"], single["reason"]) == ("", "one member: no spread")
+    nll = [value for key, value in cells.items() if key[-1] == "nll"]
+    assert len({cell["value"] for cell in nll}) == 1
+
+
+def test_refuses_measures_of_another_decode(run: Run) -> None:
+    part = "random_init.prex.PRM"
+    frame = run.measures(part)
+    path = run.root / "uncertainty" / "nmt_ende" / part / "sequence.parquet"
+    frame[frame.sentence_id < N - 1].to_parquet(path)
+    with pytest.raises(DataError, match=rf"list each of the {N} sentences.*got {N - 1} rows"):
+        metrics(settings(run.root))
+    path.unlink()
+    with pytest.raises(DataError, match=r"sequence\.parquet must exist: run python"):
+        metrics(settings(run.root))
+
+
+def test_refuses_a_metric_that_gives_no_number(run: Run) -> None:
+    with pytest.raises(DataError, match=r"extra_metrics\.words must return a number, got"):
+        run.cells("+metrics.extra_metrics.words=builtins.zip")

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.cell import Cell, write_cells
+from pipeline.report.paper import paper_cells
+from pipeline.report.table import Heading, Row, Table, TableCell
+from stages.tables import tables
+
+LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detection"]
+
+
+def my_table(cells: pd.DataFrame) -> Table:
+    one = TableCell(Cell("nmt_ende", "newstest14", "-", "-", "beam", value=float(len(cells))))
+    return Table("tab:mine", "Mine", ((Heading("n"), Heading("cells")),), (Row(("all",), (one,)),))
+
+
+def settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", [f"io.root='{root}'", *overrides]))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Cells of EN-DE at the keys of the three tables."""
+    folder = tmp_path / "out: 日本" / "metrics" / "nmt_ende"
+    folder.mkdir(parents=True)
+    keys = [
+        one.key._replace(test_set=one.key.test_set.replace("nwt14", "newstest14"))
+        for label in LABELS
+        for one in paper_cells(label)
+        if one.key.task == "nmt_ende" and one.key.test_set != "LTC"
+    ]
+    cells = [
+        Cell(**key._asdict(), value=50.0, low=49.0, high=51.0, n=9, also_called="nwt14")
+        for key in keys
+    ]
+    write_cells(folder / "cells.csv", cells)
+    return tmp_path / "out: 日本"
+
+
+def test_writes_each_table_three_times_and_all_cells_once(root: Path) -> None:
+    tables(settings(root))
+    folder = root / "tables"
+    names = {path.name for path in folder.iterdir()}
+    stems = [label.replace(":", "_") for label in LABELS]
+    expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
+    assert names == expected | {"results.csv"}
+    with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    of_paper = [one for label in LABELS for one in paper_cells(label)]
+    assert len(rows) == sum(one.key.task == "nmt_ende" for one in of_paper)
+    assert {row["reason"] for row in rows if not row["value"]} == {
+        "test set LTC is not part of this run of nmt_ende"
+    }
+    assert {row["task"] for row in rows} == {"nmt_ende"}
+
+
+def test_a_table_of_the_users_own(root: Path) -> None:
+    tables(settings(root, "+report.tables.mine=tests.stages.test_tables.my_table"))
+    assert "| all | **" not in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")
+    assert "tab:mine,nmt_ende" in (root / "tables" / "results.csv").read_text(encoding="utf-8")
+
+
+def test_refuses_a_function_that_makes_no_table(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"report\.tables\.mine must name a function"):
+        tables(settings(root, "+report.tables.mine=builtins.len"))
+
+
+def test_says_which_stage_to_run_first(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="must hold the cells of nmt_ende: run python -m"):
+        tables(settings(tmp_path))
