@@ -1,0 +1,18 @@
+"""The decode store: what an ensemble's decoder leaves for everything after it."""
+
+from pipeline.store.hypothesis import Hypothesis, TokenStatistics, TopK
+from pipeline.store.reader import Store, open_store
+from pipeline.store.schema import Flag
+from pipeline.store.validate import validate
+from pipeline.store.writer import StoreWriter
+
+__all__ = [
+    "Flag",
+    "Hypothesis",
+    "Store",
+    "StoreWriter",
+    "TokenStatistics",
+    "TopK",
+    "open_store",
+    "validate",
+]

@@ -1,0 +1,55 @@
+"""X-BLEU and X-WER from the members' own decodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.metrics.speech import sentence_wer_percent
+from pipeline.metrics.translation import sentence_bleu
+from pipeline.store import Hypothesis, Store
+from pipeline.uncertainty.heuristics import heuristic_measures
+
+StoreOf = Callable[..., Store]
+Make = Callable[..., Hypothesis]
+
+
+def single(store_of: StoreOf, make: Make, texts: list[str | None]) -> Store:
+    hypothesis = make(0, n_member=1)
+    sentences = [[] if text is None else [replace(hypothesis, text=text)] for text in texts]
+    return store_of(sentences, n_member=1, vocab_size=8)
+
+
+def test_mean_square_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
+    ensemble = store_of([[random_hypothesis(0)]] * 3, n_member=3, vocab_size=8)
+    texts = [
+        ["a b c d", "the cat sat on the mat", "one"],
+        ["a b c d", "the cat sat on a mat today", "two words"],
+        ["a b c d", "a dog", None],
+    ]
+    members = [single(store_of, random_hypothesis, list(one)) for one in texts]
+    values = heuristic_measures(ensemble, members)
+    second = [str(one[1]) for one in texts]
+    pairs = [(a, b) for a in second for b in second if a is not b]
+    bleu = np.mean([(100 - sentence_bleu([a], [b])[0]) ** 2 for a, b in pairs])
+    wer = np.mean([sentence_wer_percent([a], [b])[0] ** 2 for a, b in pairs])
+    assert values["xbleu"][:2] == pytest.approx([0, bleu], abs=1e-9)
+    assert values["xwer"][:2] == pytest.approx([0, wer])
+    assert np.isnan(values["xbleu"][2])
+    assert np.isnan(values["xwer"][2])
+
+
+def test_no_value_without_member_stores(store_of: StoreOf, random_hypothesis: Make):
+    ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
+    assert np.isnan(heuristic_measures(ensemble, [])["xbleu"]).all()
+
+
+def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis: Make):
+    ensemble = store_of([[random_hypothesis(0)]] * 2, n_member=3, vocab_size=8)
+    members = [single(store_of, random_hypothesis, ["a"]) for _ in range(2)]
+    with pytest.raises(StoreError, match="/sentence/source must be that of"):
+        heuristic_measures(ensemble, members)

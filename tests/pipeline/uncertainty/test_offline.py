@@ -1,0 +1,107 @@
+"""What a store leaves on disk: tables without NaN, and the checks of its own numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.store import Hypothesis, Store
+from pipeline.uncertainty.offline import write_measures
+from pipeline.uncertainty.sequence import Grid, sequence_measures
+from pipeline.uncertainty.token import token_measures
+
+StoreOf = Callable[..., Store]
+Make = Callable[..., Hypothesis]
+GRID = Grid([1, 3], [1, 10], [True, False])
+
+
+@pytest.fixture
+def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
+    sentences = [
+        [random_hypothesis(10 * place + rank, 2 + rank, full="float32") for rank in range(count)]
+        for place, count in enumerate([2, 0, 3])
+    ]
+    return store_of(sentences, n_member=3, vocab_size=8, length_penalty=1.0)
+
+
+def test_sequence_table(store: Store, tmp_path: Path):
+    write_measures(store, tmp_path, GRID)
+    table = pq.read_table(tmp_path / "sequence.parquet")
+    assert table.column_names[:5] == ["sentence_id", "beam", "temperature", "length_norm", "flag"]
+    for name in table.column_names[5:]:
+        assert not pc.any(pc.is_nan(table[name])).as_py(), name
+    expected = sequence_measures(store, beam=[1, 3], temperature=[1, 10], length_norm=[True, False])
+    pd.testing.assert_frame_equal(table.to_pandas(), expected)
+    assert table["prex_mi_c"].null_count == 8
+
+
+def test_token_table(store: Store, tmp_path: Path):
+    write_measures(store, tmp_path, GRID)
+    table = pd.read_parquet(tmp_path / "token.parquet")
+    assert list(table.columns[:4]) == ["sentence_id", "hypothesis", "position", "token_id"]
+    assert len(table) == store.n_token
+    rows = table[(table.sentence_id == 2) & (table.hypothesis == 1)]
+    start, stop = store.token_offset[3], store.token_offset[4]
+    full = store.read("/token/full_logprob", start, stop)
+    expected = token_measures(full.astype(np.float64), rows.token_id.to_numpy())
+    assert rows.position.tolist() == list(range(stop - start))
+    for name, values in expected.items():
+        np.testing.assert_allclose(rows[name], values, atol=1e-5, err_msg=name)
+
+
+def test_checks_of_a_sound_store(store: Store, tmp_path: Path):
+    report = write_measures(store, tmp_path, GRID)
+    assert json.loads((tmp_path / "checks.json").read_text(encoding="utf-8")) == report
+    assert report["ok"]
+    assert report["sentences_without_hypothesis"] == 1
+    assert report["score"]["hypotheses_off"] == 0
+    assert report["recomputed"]["tokens_off"] == 0
+    assert set(report["null"]) == {"xbleu", "xwer"}
+    assert "needs samples" in report["absent"]["prex_rmi_smc"]
+
+
+def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tmp_path: Path):
+    base = random_hypothesis(0, full="float32")
+    low = replace(base.statistics, entropy_prex=base.statistics.entropy_prex - 0.5)
+    twins = base.statistics.logprob.copy(), base.statistics.entropy_member.copy()
+    for values in twins:
+        values[:, 1] = values[:, 0]
+    twin = replace(base.statistics, logprob=twins[0], entropy_member=twins[1])
+    store = store_of(
+        [[replace(base, score=-9.0, statistics=replace(low, logprob=twin.logprob))]],
+        n_member=3,
+        vocab_size=8,
+        length_penalty=1.0,
+    )
+    report = write_measures(store, tmp_path, GRID)
+    assert not report["ok"]
+    assert report["score"]["hypotheses_off"] == 1
+    assert report["not_negative"]["prex_mi"]["negative_tokens"] > 0
+    assert report["recomputed"]["tokens_off"] > 0
+    twins_store = store_of(
+        [[replace(base, statistics=twin, full_logprob=None)]], n_member=3, vocab_size=8
+    )
+    report = write_measures(twins_store, tmp_path, GRID)
+    assert report["identical_members"] == [["member_0", "member_1"]]
+
+
+def test_measures_of_ones_own(store: Store, tmp_path: Path):
+    def hypotheses(store: Store, *, beam: int, temperature: float, length_norm: bool) -> np.ndarray:
+        return np.minimum(np.diff(store.hypothesis_offset), beam)
+
+    write_measures(store, tmp_path, replace(GRID, extra={"n_best": hypotheses}))
+    table = pd.read_parquet(tmp_path / "sequence.parquet")
+    assert table[table.beam == 3].n_best.tolist()[:3] == [2, 0, 3]
+    with pytest.raises(ConfigError, match=r"extra_measures\.short must give one value a sentence"):
+        write_measures(store, tmp_path, replace(GRID, extra={"short": lambda store, **_: [1.0]}))
+    with pytest.raises(ConfigError, match=r"extra_measures\.var_p must have a name of its own"):
+        write_measures(store, tmp_path, replace(GRID, extra={"var_p": hypotheses}))

@@ -1,0 +1,238 @@
+"""Sequence-level measures against the paper's sums written out, and their special cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+
+from pipeline.errors import ConfigError, StoreError
+from pipeline.store import Hypothesis, Store
+from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.sequence import sequence_measures
+
+StoreOf = Callable[..., Store]
+Make = Callable[..., Hypothesis]
+SIZE = {"n_member": 3, "vocab_size": 8}
+
+
+def sentences_of(make: Make, n_hypothesis: list[int], **kwargs: Any) -> list[list[Hypothesis]]:
+    return [
+        [make(100 * place + rank, 1 + (place + rank) % 5, **kwargs) for rank in range(count)]
+        for place, count in enumerate(n_hypothesis)
+    ]
+
+
+def written_out(
+    hypotheses: list[Hypothesis], posterior: str, temperature: float, length_norm: bool
+) -> dict[str, float]:
+    """The importance-weighted measures of one sentence, hypothesis by hypothesis."""
+    member = np.array([one.statistics.logprob.sum(axis=0) for one in hypotheses], np.float64)
+    joint = {
+        "expr": np.log(np.exp(member).mean(axis=1)),
+        "prex": np.array(
+            [np.log(np.exp(one.statistics.logprob).mean(axis=1)).sum() for one in hypotheses]
+        ),
+    }
+    pi = np.exp(joint[posterior] / temperature)
+    pi /= pi.sum()
+    length = np.array([len(one.token_id) for one in hypotheses])
+    rate = pi / length if length_norm else pi
+    data = np.array([one.statistics.entropy_member.mean(axis=1).sum() for one in hypotheses])
+    result = {}
+    for p in ("prex", "expr"):
+        entropy = np.array([getattr(one.statistics, f"entropy_{p}").sum() for one in hypotheses])
+        cross = np.array([getattr(one.statistics, f"cross_{p}").sum() for one in hypotheses])
+        result[f"{p}_entropy_c"] = np.sum(rate * entropy)
+        result[f"{p}_mi_c"] = np.sum(rate * (entropy - data))
+        result[f"{p}_epkl_c"] = np.sum(rate * (cross - data))
+        result[f"{p}_rmi_c"] = np.sum(rate * (cross - entropy))
+        result[f"{p}_entropy_s"] = np.sum(-rate * joint[p])
+        result[f"{p}_rmi_s"] = np.sum(rate * (joint[p] - member.mean(axis=1)))
+    per_token = member / length[:, None]
+    result["var_p"] = np.sum(pi * np.exp(member).var(axis=1))
+    result["var_p_ln"] = np.sum(pi * np.exp(per_token).var(axis=1))
+    result["var_logp"] = np.sum(pi * member.var(axis=1))
+    result["var_logp_ln"] = np.sum(pi * per_token.var(axis=1))
+    result["ln_var_p"] = np.log(result["var_p"])
+    return result
+
+
+@pytest.mark.parametrize("weights_from", ["decoding", "expr"])
+def test_the_whole_grid(store_of: StoreOf, random_hypothesis: Make, weights_from: str):
+    sentences = sentences_of(random_hypothesis, [3, 0, 1, 5, 2, 0])
+    store = store_of(sentences, **SIZE)
+    beams, temperatures, norms = [1, 2, 5], [1, 10.0], [True, False]
+    table = sequence_measures(
+        store, beam=beams, temperature=temperatures, length_norm=norms, weights_from=weights_from
+    )
+    assert len(table) == 12 * len(sentences)
+    posterior = "prex" if weights_from == "decoding" else "expr"
+    for row in table.to_dict("records"):
+        hypotheses = sentences[row["sentence_id"]][: row["beam"]]
+        if not hypotheses:
+            assert all(np.isnan(value) for value in list(row.values())[5:])
+            continue
+        expected = written_out(hypotheses, posterior, row["temperature"], row["length_norm"])
+        for name, wanted in expected.items():
+            assert row[name] == pytest.approx(wanted, rel=1e-5, abs=1e-6), name
+
+
+def test_blocks_do_not_enter_a_result(
+    store_of: StoreOf, random_hypothesis: Make, monkeypatch: pytest.MonkeyPatch
+):
+    store = store_of(sentences_of(random_hypothesis, [2, 3, 0, 4]), **SIZE)
+    settings: dict[str, Any] = {"beam": 4, "temperature": 2, "length_norm": True}
+    whole = sequence_measures(store, **settings)
+    monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
+    assert len(list(measured_blocks(store))) == 9
+    assert_frame_equal(sequence_measures(store, **settings), whole, rtol=1e-12)
+
+
+def test_one_member(store_of: StoreOf, random_hypothesis: Make):
+    store = store_of(sentences_of(random_hypothesis, [2, 1], n_member=1), n_member=1, vocab_size=8)
+    table = sequence_measures(store, beam=2, temperature=1, length_norm=True)
+    knowledge = [n for n in table if any(k in n for k in ("mi", "epkl", "xbleu", "xwer"))]
+    knowledge += ["var_p", "var_p_ln", "var_logp", "var_logp_ln"]
+    assert np.all(table[knowledge] == 0)
+
+
+def test_temperature_flattens_the_weights(store_of: StoreOf, random_hypothesis: Make):
+    sentence = [random_hypothesis(seed, 1 + seed) for seed in range(4)]
+    store = store_of([sentence], **SIZE)
+    hot = sequence_measures(store, beam=4, temperature=1e9, length_norm=True)
+    means = [one.statistics.entropy_prex.mean() for one in sentence]
+    assert hot["prex_entropy_c"][0] == pytest.approx(np.mean(means), rel=1e-5)
+
+
+def with_logprob(hypothesis: Hypothesis, logprob: np.ndarray) -> Hypothesis:
+    return replace(hypothesis, statistics=replace(hypothesis.statistics, logprob=logprob))
+
+
+def test_impossible_hypotheses(store_of: StoreOf, random_hypothesis: Make):
+    """-inf in one member; in every member; every hypothesis impossible."""
+    base = random_hypothesis(1, 2)
+    one = base.statistics.logprob.copy()
+    one[0, 0] = -np.inf
+    every = np.full_like(one, -np.inf)
+    crossed = base.statistics.logprob.copy()
+    crossed[0, 0] = crossed[1, 1] = crossed[1, 2] = -np.inf
+    sentences = [
+        [with_logprob(base, one)],
+        [base, with_logprob(base, every)],
+        [with_logprob(base, every), with_logprob(base, every)],
+        [with_logprob(base, crossed)],
+    ]
+    store = store_of(sentences, **SIZE)
+    table = sequence_measures(store, beam=2, temperature=1, length_norm=True)
+    assert not table.drop(columns=["xbleu", "xwer"]).isna().any().any()
+    assert table["prex_rmi_s"].tolist()[0] == np.inf
+    assert table["var_logp"].tolist()[0] == np.inf
+    alone = sequence_measures(store_of([[base]], **SIZE), beam=1, temperature=1, length_norm=True)
+    for name in ("prex_entropy_s", "prex_rmi_s", "var_logp", "prex_entropy_c"):
+        assert table[name][1] == pytest.approx(alone[name][0])
+    assert table["prex_rmi_s"][2] == 0
+    assert table["prex_entropy_s"][2] == table["expr_entropy_s"][3] == np.inf
+
+
+def test_very_long_hypotheses_keep_their_rank(store_of: StoreOf, random_hypothesis: Make):
+    sentences = [[random_hypothesis(seed, 600)] for seed in range(3)]
+    table = sequence_measures(store_of(sentences, **SIZE), beam=1, temperature=1, length_norm=True)
+    assert (table["var_p"] == 0).all()
+    assert table["ln_var_p"].nunique() == 3
+    assert np.isfinite(table["ln_var_p"]).all()
+
+
+def test_end_of_sentence_can_be_silent(store_of: StoreOf, random_hypothesis: Make):
+    finished = random_hypothesis(3, 4)
+    cut = replace(finished, finished=False)
+    for regime, silent in (("beam", True), ("teacher_forcing", False)):
+        store = store_of([[finished], [cut]], regime=regime, **SIZE)
+        row, uncut = sequence_measures(
+            store, beam=1, temperature=1, length_norm=True, eos="zero"
+        ).to_dict("records")
+        entropy = finished.statistics.entropy_prex
+        kept = entropy[:-1] if silent else entropy
+        assert row["prex_entropy_c"] == pytest.approx(kept.sum() / 4, rel=1e-5)
+        assert uncut["prex_entropy_c"] == pytest.approx(entropy.mean(), rel=1e-5)
+        assert row["prex_entropy_s"] == uncut["prex_entropy_s"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_subset_of_members_from_full_distributions(
+    store_of: StoreOf, random_hypothesis: Make, dtype: str
+):
+    full = store_of(sentences_of(random_hypothesis, [2, 3], full=dtype), **SIZE)
+    settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": True}
+    tolerance = 1e-5 if dtype == "float32" else 1e-2
+    assert_frame_equal(
+        sequence_measures(full, members=[2, 0, 1], **settings),
+        sequence_measures(full, **settings),
+        rtol=0,
+        atol=tolerance,
+    )
+    subset = sequence_measures(full, members=[2], **settings)
+    assert subset["prex_mi_c"].tolist() == [0, 0]
+
+
+def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesis: Make):
+    store = store_of(sentences_of(random_hypothesis, [2, 3]), **SIZE)
+    settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": True, "members": [0, 2]}
+    table = sequence_measures(store, **settings)
+    assert {"prex_entropy_s", "expr_rmi_s", "var_p"} <= set(table)
+    assert "prex_mi_c" not in table
+    with pytest.raises(StoreError, match="cannot give prex_mi_c: a subset of members needs"):
+        sequence_measures(store, measures=["prex_mi_c"], **settings)
+    with pytest.raises(ConfigError, match=r"members must be distinct places in \[0, 3\)"):
+        sequence_measures(store, **(settings | {"members": [0, 3]}))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "measure", "message"),
+    [
+        ({"regime": "beam"}, "prex_rmi_smc", "needs samples"),
+        ({"sampling_temperature": 0.7}, "prex_rmi_smc", "sampling_temperature=0.7"),
+        ({"sampling_top_k": 5}, "prex_rmi_smc", "sampling_top_k=5"),
+        ({"sampling_top_p": 0.9}, "prex_rmi_smc", "sampling_top_p=0.9"),
+        ({}, "expr_rmi_smc", "samples of expr, this has combination=prex"),
+        ({}, "epkl_mc", "samples of each member"),
+        ({}, "prex_rmi_s", "not importance-weighted"),
+    ],
+)
+def test_stores_that_were_drawn_otherwise_are_refused(
+    store_of: StoreOf,
+    random_hypothesis: Make,
+    attributes: dict[str, Any],
+    measure: str,
+    message: str,
+):
+    store = store_of([[random_hypothesis(0)]], **(SIZE | {"regime": "sample"} | attributes))
+    with pytest.raises(StoreError, match=message):
+        sequence_measures(store, beam=1, temperature=1, length_norm=True, measures=[measure])
+
+
+def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make):
+    store = store_of([[random_hypothesis(0)]], **SIZE)
+    with pytest.raises(ConfigError, match="prex_entrpy_c is not a measure"):
+        sequence_measures(
+            store, beam=1, temperature=1, length_norm=True, measures=["prex_entrpy_c"]
+        )
+
+
+@pytest.mark.parametrize(
+    "change", [{"beam": 0}, {"temperature": 0}, {"beam": []}, {"weights_from": "dec"}]
+)
+def test_settings_out_of_range(store_of: StoreOf, change: dict[str, Any]):
+    settings: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True}
+    with pytest.raises(ConfigError, match=f"{next(iter(change))} must be"):
+        sequence_measures(store_of([[]], **SIZE), **(settings | change))
+
+
+def test_a_store_without_any_hypothesis(store_of: StoreOf):
+    table = sequence_measures(store_of([[], []], **SIZE), beam=5, temperature=1, length_norm=True)
+    assert table["prex_mi_c"].isna().all()
+    assert table["flag"].tolist() == [4, 4]

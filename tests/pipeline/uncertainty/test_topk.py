@@ -1,0 +1,69 @@
+"""Bounds from the k likeliest tokens hold, and close when the tail is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.store import Hypothesis, Store, TopK
+from pipeline.uncertainty.kernel import expr_log_weight
+from pipeline.uncertainty.offline import write_measures
+from pipeline.uncertainty.sequence import Grid
+from pipeline.uncertainty.token import prefix_logprob, token_measures
+from pipeline.uncertainty.topk import token_bounds
+
+
+def top_of(logprob: np.ndarray, k: int) -> TopK:
+    order = np.argsort(-np.exp(logprob).mean(axis=1), axis=1, kind="stable")
+    sorted_logprob = np.take_along_axis(logprob, order[:, np.newaxis], axis=2)
+    with np.errstate(divide="ignore"):
+        tail = np.log(np.exp(sorted_logprob[:, :, k:]).sum(axis=2))
+    return TopK(order[:, :k], sorted_logprob[:, :, :k], tail)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 7), st.sampled_from([0.3, 5.0]))
+def test_every_measure_lies_within(seed: int, n_member: int, k: int, scale: float):
+    random = np.random.default_rng(seed)
+    logit = scale * random.normal(size=(4, n_member, 7))
+    logit[:, 0, 3:5] = -np.inf
+    logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
+    token = random.integers(4, 7, 4)
+    top = top_of(logprob, k)
+    chosen = logprob[np.arange(4), :, token]
+    log_weight = expr_log_weight(prefix_logprob(chosen, np.array([0, 4])))
+    bounds = token_bounds(top.logprob, top.tail_logprob, chosen, log_weight, 7)
+    values = token_measures(logprob, token)
+    assert set(bounds) == set(values)
+    for name, (low, high) in bounds.items():
+        assert not np.isnan(low).any(), name
+        assert not np.isnan(high).any(), name
+        assert np.all(values[name] >= low - 1e-9), name
+        assert np.all(values[name] <= high + 1e-9), name
+        if k == 7:
+            np.testing.assert_allclose(low, high, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_checks_use_the_bounds(
+    store_of: Callable[..., Store],
+    random_hypothesis: Callable[..., Hypothesis],
+    tmp_path: Path,
+    shift: float,
+):
+    made: Any = random_hypothesis(0, vocab_size=30, full="float64")
+    statistics = replace(made.statistics, entropy_prex=made.statistics.entropy_prex + shift)
+    hypothesis = replace(
+        made, statistics=statistics, topk=top_of(made.full_logprob, 25), full_logprob=None
+    )
+    store = store_of([[hypothesis]], n_member=3, vocab_size=30)
+    report = write_measures(store, tmp_path, Grid([1], [1], [True]))
+    assert report["recomputed"]["from"] == "topk"
+    assert (report["recomputed"]["tokens_off"] > 0) == (shift > 0)

@@ -1,0 +1,55 @@
+"""One piece of every kind that a user may add: each is one function, named in one YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pipeline.config import DecodeConfig, EnsembleConfig
+from pipeline.decoding.beam import beam_search
+from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.sentence import Sentence
+from pipeline.ensembles import Member
+from pipeline.ensembles.random_init import members
+from pipeline.fairseq_bridge.training import TrainJob, train_member
+from pipeline.report.table import Table
+from pipeline.store import Hypothesis, Store
+
+
+def short_training(job: TrainJob) -> None:
+    """A trainer: as many updates as its own setting says."""
+    train_member(replace(job, train={**job.train, "updates": job.train["settings"]["steps"]}))
+
+
+def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Member]:
+    """An ensemble: the members of another kind, last first."""
+    return members(train_folder, ensemble)[::-1]
+
+
+def one_best(
+    model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
+) -> list[list[Hypothesis]]:
+    """A decoder: of a beam, the best hypothesis alone."""
+    return [found[:1] for found in beam_search(model, sentences, combination, decode)]
+
+
+def source_words(
+    store: Store, beam: int, temperature: float, length_norm: bool
+) -> NDArray[np.float64]:
+    """A measure: the words of the source."""
+    return np.array([len(text.split()) for text in store.sources()], float)
+
+
+def word_count(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """A metric: words of all hypotheses."""
+    return float(sum(len(text.split()) for text in hypotheses))
+
+
+def empty_table(cells: pd.DataFrame) -> Table:
+    """A table: its title alone."""
+    return Table(label="tab:mine", title=f"Mine, of {len(cells)} cells", header=(), rows=())

@@ -1,0 +1,91 @@
+"""A user's own trainer, ensemble, decoder, measure, metric and table, without touching a stage."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.config import ROOT
+from pipeline.store import open_store
+
+OVERRIDES = [
+    "data.test_sentences=8",
+    "data.dev_sentences=6",
+    "data.train_sentences=null",
+    "data.near_duplicate_jaccard=1",
+    "data.vocabulary_size=100",
+    "train=mine",
+    "train.checkpoint_interval_updates=2",
+    "train.keep_checkpoints=2",
+    "train.average_last=2",
+    "ensemble=mine",
+    "ensemble.seeds=[0,1]",
+    "decode=mine",
+    "decode.also=[teacher_forcing]",
+    "uncertainty=mine",
+    "metrics=mine",
+    "metrics.resamples=10",
+    "report=mine",
+]
+
+
+def _stage(name: str, root: Path, packages: Path) -> None:
+    folders = [f"io.root='{root}'", f"data.packages='{packages}'"]
+    own = ["--config-dir", "tests/plugin/conf"]
+    result = subprocess.run(
+        [sys.executable, "-m", f"stages.{name}", *own, *folders, *OVERRIDES],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Path:
+    root = tmp_path_factory.mktemp("own pieces: 日本") / "out puts"
+    for stage in ("prepare", "train", "decode", "uncertainty", "metrics", "tables"):
+        _stage(stage, root, help_packages)
+    return root
+
+
+def test_own_trainer_and_ensemble(root: Path) -> None:
+    trained = root / "train" / "nmt_ende" / "seed_0"
+    assert sorted(path.name for path in trained.glob("update_*")) == [
+        "update_00000002.safetensors",
+        "update_00000004.safetensors",
+    ]
+    with open_store(root / "decode" / "nmt_ende" / "mine.prex.newstest14" / "store.h5") as store:
+        assert list(store.attributes["members"]) == ["seed_1", "seed_0"]
+
+
+def test_own_decoder(root: Path) -> None:
+    with open_store(root / "decode" / "nmt_ende" / "mine.prex.newstest14" / "store.h5") as store:
+        assert store.n_hypothesis == store.n_sentence == 8
+
+
+def test_own_measure_is_a_column_and_is_judged(root: Path) -> None:
+    folder = root / "uncertainty" / "nmt_ende" / "mine.prex.newstest14"
+    assert (pd.read_parquet(folder / "sequence.parquet")["source_words"] > 0).all()
+    cells = (root / "metrics" / "nmt_ende" / "cells.csv").read_text(encoding="utf-8")
+    assert ",source_words,prr," in cells
+    assert ",source_words,roc_auc," in cells
+
+
+def test_own_metric_is_a_cell(root: Path) -> None:
+    with (root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as file:
+        found = [cell for cell in csv.DictReader(file) if cell["metric"] == "word_count"]
+    assert {cell["test_set"] for cell in found} >= {"newstest14"}
+    assert all(float(cell["value"]) >= 0 for cell in found)
+
+
+def test_own_table_is_written(root: Path) -> None:
+    assert "Mine, of" in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")

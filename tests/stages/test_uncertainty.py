@@ -1,0 +1,152 @@
+"""The stage: from a store that numpy wrote, where neither torch nor fairseq can be imported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, ROOT, PipelineConfig, typed
+from pipeline.errors import ConfigError, StoreError
+from pipeline.parts import PartFolder
+from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
+from pipeline.uncertainty.token import token_statistics
+from stages.uncertainty import uncertainty
+
+WITHOUT_TORCH = """
+import runpy, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "fairseq"):
+            raise ImportError(f"{name} must not be imported here")
+
+sys.meta_path.insert(0, Refuse())
+module = sys.argv.pop(1)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+
+
+def settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return typed(compose("pipeline", [f"io.root={root}", *overrides]))
+
+
+@pytest.fixture
+def example_store(tmp_path: Path) -> Path:
+    """The store that the example in the documentation writes."""
+    text = (ROOT / "docs" / "write_a_store.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    path = tmp_path / "toy store.h5"
+    subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=True)
+    return path
+
+
+def test_one_store(example_store: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("kept")
+    arguments = [
+        f"io.root={tmp_path}",
+        f"io.store='{example_store}'",
+        f"io.out='{out}'",
+        "uncertainty.beam=[1,2]",
+        "uncertainty.temperature=[1,10]",
+        "uncertainty.length_norm=true",
+    ]
+    command = [sys.executable, "-c", WITHOUT_TORCH, "stages.uncertainty", *arguments]
+    subprocess.run(command, cwd=ROOT, check=True)
+    names = {"sequence.parquet", "token.parquet", "checks.json", "mine.txt"}
+    assert {path.name for path in out.iterdir()} == names
+    table = pd.read_parquet(out / "sequence.parquet")
+    assert len(table) == 20 * 4
+    assert table["expr_mi_w_c"].notna().all()
+
+
+def test_a_file_that_is_no_store(tmp_path: Path):
+    (tmp_path / "x.h5").write_text("nothing")
+    out = tmp_path / "out"
+    with pytest.raises(StoreError, match="must be a whole HDF5 file"):
+        uncertainty(settings(tmp_path, f"io.store={tmp_path / 'x.h5'}", f"io.out={out}"))
+    assert not out.exists()
+
+
+def test_a_row_that_was_never_written(example_store: Path, tmp_path: Path):
+    with h5py.File(example_store, "r+") as file:
+        file["/token/logprob"][7] = np.nan
+    with pytest.raises(StoreError, match="/token/logprob, row 7, must not be NaN"):
+        uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={tmp_path / 'o'}"))
+
+
+def test_a_store_needs_a_place_for_its_results(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"io\.out must name the folder"):
+        uncertainty(settings(tmp_path, "io.store=x.h5"))
+
+
+def _write_part(
+    folder: PartFolder, name: str, members: list[str], ensemble: str, regime: str = "beam"
+) -> None:
+    random = np.random.default_rng(len(members))
+    with (
+        folder.building(name) as part,
+        StoreWriter(
+            part / "store.h5",
+            test_set=name.rpartition(".")[2],
+            ensemble=ensemble,
+            members=members,
+            regime=regime,
+            combination="prex",
+            vocab_size=5,
+        ) as store,
+    ):
+        for sentence in range(3):
+            logit = random.normal(size=(2, len(members), 5))
+            logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
+            token = np.array([3, 2])
+            statistics: TokenStatistics = token_statistics(logprob, token)
+            text = f"{' '.join(members)} said it"
+            store.add_sentence(
+                sentence, f"s {sentence}", "r", [Hypothesis(token, text, -1.0, True, statistics)]
+            )
+
+
+def test_every_ensemble_decode_of_a_task(tmp_path: Path):
+    parts = {
+        "e.prex.newstest14": (["seed_1", "seed_2"], "e", "beam"),
+        "e.prex.PRM": (["seed_1", "seed_2"], "e", "beam"),
+        "e.teacher_forcing.newstest14": (["seed_1", "seed_2"], "e", "teacher_forcing"),
+        "seed_1.beam.newstest14": (["seed_1"], "seed_1", "beam"),
+        "seed_2.beam.newstest14": (["seed_2"], "seed_2", "beam"),
+    }
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys(parts, "digest"))
+    for name, (members, ensemble, regime) in parts.items():
+        _write_part(folder, name, members, ensemble, regime)
+    folder.write_manifest()
+    (tmp_path / "uncertainty" / "nmt_ende" / "stranger").mkdir(parents=True)
+
+    uncertainty(settings(tmp_path))
+
+    made = tmp_path / "uncertainty" / "nmt_ende"
+    assert sorted(one.name for one in made.iterdir()) == sorted(list(parts)[:3])
+    tables = {name: pd.read_parquet(made / name / "sequence.parquet") for name in list(parts)[:3]}
+    assert tables["e.prex.newstest14"]["xbleu"].gt(0).all()
+    assert tables["e.prex.PRM"]["xbleu"].isna().all()
+    with open_store(folder.root / "e.prex.PRM" / "store.h5") as store:
+        assert store.members == ["seed_1", "seed_2"]
+
+
+def test_an_ensemble_of_one_is_measured(tmp_path: Path):
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"e.prex.newstest14": "digest"})
+    _write_part(folder, "e.prex.newstest14", ["seed_1"], "e")
+    folder.write_manifest()
+    uncertainty(settings(tmp_path))
+    path = tmp_path / "uncertainty" / "nmt_ende" / "e.prex.newstest14" / "sequence.parquet"
+    table = pd.read_parquet(path)
+    assert (table[["prex_mi_c", "expr_rmi_s", "var_p", "xbleu"]] == 0).all(axis=None)
