@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-export PATH := $(abspath $(BIN)):$(PATH)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
@@ -13,12 +13,13 @@ export DO_NOT_TRACK = 1
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || \
 	  { echo "error: Python 3.11 or 3.12 is needed, $$($(PYTHON) --version) was found: make PYTHON=python3.11"; exit 1; }
+	@echo 'Installing the tested set into $(VENV): a few minutes, once.'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[train,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
 	@touch $(STAMP)
 
 setup: $(STAMP) ## Make .venv and install the tested set

@@ -18,7 +18,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import ROOT, PipelineConfig
+from pipeline.config import MACHINE_KEYS, ROOT, PipelineConfig
+from pipeline.parts import file_sha256
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -83,19 +84,28 @@ def metric_name(text: str) -> str:
 def open_run(config: PipelineConfig, stage: str) -> Iterator[RunLog]:
     """A run of this stage, under the sweep's parent run where there is one.
 
-    Failed where the block raises. What the stage was given is logged as params.
+    Failed where the block raises. Params are all settings of the run, also those that this stage
+    may not read: a decode's beam tells the metrics of two runs apart.
     """
     if not config.tracking.enabled:
         yield RunLog()
         return
     task, root = config.task.name, Path(config.io.root)
     client, experiment_id = _experiment(config.tracking.uri, root, task)
-    tags = {"stage": stage, "task": task, "git": _git_hash()}
+    settings = _all_settings(config)
+    tags = {
+        "stage": stage,
+        "task": task,
+        "ensemble": settings.ensemble.name,
+        "combination": settings.decode.combination,
+        "git": _git_hash(),
+        "data": _data_hash(root / "prepare" / task / "manifest.json"),
+    }
     parent = _sweep_parent()
     if parent:
         tags["mlflow.parentRunId"] = parent
     run = client.create_run(experiment_id, run_name=f"{stage} {task}", tags=tags)
-    _log_params(client, run.info.run_id, cast(DictConfig, config))
+    _log_params(client, run.info.run_id, settings)
     try:
         yield RunLog(client, run.info.run_id)
     except BaseException:
@@ -164,13 +174,22 @@ def _sweep_parent() -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
+def _all_settings(config: PipelineConfig) -> DictConfig:
+    path = config.from_config
+    return cast(DictConfig, OmegaConf.load(path) if path else config)
+
+
+def _data_hash(manifest: Path) -> str:
+    return file_sha256(manifest) if manifest.is_file() else "unknown"
+
+
 def _log_params(client: MlflowClient, run_id: str, config: DictConfig) -> None:
     from mlflow.entities import Param
 
     params = [
         Param(name, str(value)[:_PARAM_LENGTH])
         for name, value in _leaves(config)
-        if not name.startswith(("io.", "tracking.", "part", "from_config"))
+        if name.split(".")[0] not in MACHINE_KEYS
     ]
     for start in range(0, len(params), _BATCH):
         client.log_batch(run_id, params=params[start : start + _BATCH])

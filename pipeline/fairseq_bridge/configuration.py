@@ -32,9 +32,7 @@ def model_configuration(architecture: str, settings: Mapping[str, Any]) -> dict[
     OmegaConf.set_struct(root, False)
     root.task = import_fairseq("fairseq.tasks.translation").TranslationConfig()
     root.model = OmegaConf.merge(OmegaConf.structured(defaults), dict(settings))
-    plain = cast(
-        dict[str, Any], OmegaConf.to_container(root.model, resolve=True, enum_to_str=True)
-    )
+    plain = cast(dict[str, Any], OmegaConf.to_container(root.model, resolve=True, enum_to_str=True))
     return {**plain, "_name": architecture}
 
 

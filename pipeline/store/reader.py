@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, prod
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store.schema import DATASETS, OPTIONAL, SCHEMA, TEXT, Flag, attribute_faults
+from pipeline.store.attributes import CONSTANTS, attribute_faults, plain
+from pipeline.store.schema import DATASETS, HALF_PRECISION, OPTIONAL, TEXT, Dataset, Flag
 
 
 class Store:
@@ -24,7 +26,7 @@ class Store:
     def __init__(self, path: Path, file: h5py.File) -> None:
         self.path = path
         self._file = file
-        self.attributes = {name: _plain(value) for name, value in file.attrs.items()}
+        self.attributes = {name: plain(value) for name, value in file.attrs.items()}
         self.n_member = int(self.attributes["n_member"])
         self.vocab_size = int(self.attributes["vocab_size"])
         self.regime = str(self.attributes["regime"])
@@ -59,17 +61,29 @@ class Store:
                 return dataset.dump
         return "statistics"
 
+    def has(self, name: str) -> bool:
+        """Whether the store has a dataset of this name."""
+        return name in self._file
+
     def read(self, name: str, start: int | None = None, stop: int | None = None) -> NDArray[Any]:
-        """Rows [start:stop] of a dataset, texts as str; StoreError if the store has no such one."""
+        """Rows [start:stop] of a dataset, texts as str.
+
+        Raises StoreError if the store has no such one, if a row cannot be read, and if a row was
+        never written (NaN).
+        """
         if name not in self._file:
             raise StoreError(f"{self.path}: dataset {name} must be there, got none")
         dataset = self._file[name]
         try:
             if DATASETS[name].dtype == TEXT:
                 return np.asarray(dataset.asstr()[start:stop], dtype=object)
-            return np.asarray(dataset[start:stop])
+            values = np.asarray(dataset[start:stop])
         except (OSError, UnicodeDecodeError) as error:
             raise StoreError(f"{self.path}: dataset {name} must be readable: {error}") from None
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            row = (start or 0) + int(np.argwhere(np.isnan(values))[0, 0])
+            raise StoreError(f"{self.path}: dataset {name}, row {row}, must not be NaN")
+        return values
 
     def sources(self) -> list[str]:
         """The source text of every sentence."""
@@ -112,11 +126,9 @@ def open_store(path: str | Path) -> Store:
     """
     path = Path(path)
     file = open_file(path)
-    faults = structure_faults(file)
-    if faults:
-        file.close()
-        raise StoreError(f"{path}: {faults[0]}")
     try:
+        for fault in structure_faults(file):
+            raise StoreError(f"{path}: {fault}")
         return Store(path, file)
     except BaseException:
         file.close()
@@ -125,9 +137,9 @@ def open_store(path: str | Path) -> Store:
 
 def open_file(path: Path) -> h5py.File:
     """The HDF5 file at a path; StoreError where there is none, or one that is cut or foreign."""
-    if not path.is_file():
-        raise StoreError(f"{path} must be a decode store, got no file")
     try:
+        if not path.is_file():
+            raise StoreError(f"{path} must be a decode store, got no file")
         return h5py.File(path, "r")
     except OSError as error:
         raise StoreError(f"{path} must be a whole HDF5 file: {error}") from None
@@ -135,27 +147,61 @@ def open_file(path: Path) -> h5py.File:
 
 def structure_faults(file: h5py.File) -> list[str]:
     """What is wrong with attributes, datasets, types, shapes and offsets, one clause each."""
-    attributes = {name: _plain(value) for name, value in file.attrs.items()}
-    schema = attributes.get("schema")
-    if schema != SCHEMA:
-        return [f"attribute schema must be {SCHEMA!r}, got {schema!r}"]
-    if attributes.get("complete") is not True:
-        return [f"attribute complete must be true, got {attributes.get('complete')}"]
-    if attributes.get("log_base", "e") != "e":
-        return [f"attribute log_base must be 'e', got {attributes['log_base']!r}"]
-    faults = attribute_faults(attributes) or _shape_faults(file, attributes)
-    return faults or [
-        *_offset_faults(file, "/sentence/hypothesis_offset", len(file["/hypothesis/text"])),
-        *_offset_faults(file, "/hypothesis/token_offset", len(file["/token/id"])),
-    ]
+    try:
+        attributes = {name: plain(value) for name, value in file.attrs.items()}
+        return (
+            _constant_faults(attributes)
+            or attribute_faults(attributes)
+            or _place_faults(file)
+            or _shape_faults(file, attributes)
+            or [
+                *_offset_faults(file, "/sentence/hypothesis_offset", "/hypothesis/text", 0),
+                *_offset_faults(file, "/hypothesis/token_offset", "/token/id", 1),
+            ]
+        )
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        # What h5py raises where a file is damaged inside.
+        return [f"the file must be whole and sound HDF5: {error}"]
+
+
+def _constant_faults(attributes: dict[str, Any]) -> list[str]:
+    for name, wanted in CONSTANTS.items():
+        # HDF5 has no type of its own for true: other toolkits write 1.
+        given = attributes.get(name, "e" if name == "log_base" else None)
+        if given != wanted:
+            return [f"attribute {name} must be {wanted!r}, got {given!r}"]
+    return []
+
+
+def _place_faults(file: h5py.File) -> list[str]:
+    """Datasets that are missing, or that are no datasets of this very file."""
+    links = {name: _link(file, name) for name in DATASETS}
+    dumps = {DATASETS[name].dump for name, link in links.items() if link is not None}
+    faults = []
+    for name, link in links.items():
+        needed = DATASETS[name].dump in dumps | {"statistics"} and name not in OPTIONAL
+        if link is None and needed:
+            faults.append(f"dataset {name} must be there, got none")
+        elif link is not None:
+            place = file[name] if isinstance(link, h5py.HardLink) else None
+            if not isinstance(place, h5py.Dataset) or place.is_virtual or place.external:
+                faults.append(f"dataset {name} must be stored in the file itself, got another kind")
+    return faults
+
+
+def _link(file: h5py.File, name: str) -> object | None:
+    """How a name is linked; a soft or external link on the way to it is given as it is."""
+    place: Any = file
+    link: object | None = None
+    for part in name.strip("/").split("/"):
+        link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+        if not isinstance(link, h5py.HardLink):
+            return link
+        place = place[part]
+    return link
 
 
 def _shape_faults(file: h5py.File, attributes: dict[str, Any]) -> list[str]:
-    dumps = {one.dump for name, one in DATASETS.items() if name in file}
-    needed = [n for n, one in DATASETS.items() if one.dump in dumps and n not in OPTIONAL]
-    missing = [name for name in needed if not isinstance(file.get(name), h5py.Dataset)]
-    if missing:
-        return [f"dataset {name} must be there, got none" for name in missing]
     sizes = {
         "sentence": _rows(file["/sentence/id"]),
         "hypothesis": _rows(file["/hypothesis/text"]),
@@ -176,10 +222,9 @@ def _shape_faults(file: h5py.File, attributes: dict[str, Any]) -> list[str]:
         if dataset.shape != expected:
             axes = ", ".join(one.axes)
             faults.append(f"dataset {name} must be [{axes}] = {expected}, got {dataset.shape}")
-        if one.dtype == TEXT:
-            if h5py.check_string_dtype(dataset.dtype) is None:
-                faults.append(f"dataset {name} must be text, got {dataset.dtype}")
-        elif dataset.dtype.kind != np.dtype(one.dtype).kind:
+        elif _unwritten(dataset) and one.axes[0] not in ("sentence", "hypothesis"):
+            faults.append(f"dataset {name} must be written whole, got rows that never were")
+        if not _has_type(dataset, name, one):
             faults.append(f"dataset {name} must be {one.dtype}, got {dataset.dtype}")
     return faults
 
@@ -189,24 +234,33 @@ def _rows(dataset: h5py.Dataset) -> int:
     return int(dataset.shape[0]) if dataset.shape else 0
 
 
-def _offset_faults(file: h5py.File, name: str, end: int) -> list[str]:
-    try:
-        offset = file[name][:]
-    except OSError as error:
-        return [f"dataset {name} must be readable: {error}"]
+def _unwritten(dataset: h5py.Dataset) -> bool:
+    """Whether some of its values are on no disk: they would read as 0, whatever their number."""
+    if dataset.chunks is None:
+        return int(dataset.id.get_storage_size()) < dataset.size * dataset.dtype.itemsize
+    chunks = prod(ceil(n / m) for n, m in zip(dataset.shape, dataset.chunks, strict=True))
+    return int(dataset.id.get_num_chunks()) < chunks
+
+
+def _has_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> bool:
+    """Whether it has the type of the schema or a wider one; half precision where that may be."""
+    if schema.dtype == TEXT:
+        return h5py.check_string_dtype(dataset.dtype) is not None
+    wanted = np.dtype("float16" if name in HALF_PRECISION else schema.dtype)
+    given = dataset.dtype
+    return bool(
+        given.kind == wanted.kind and (given.kind != "f" or given.itemsize >= wanted.itemsize)
+    )
+
+
+def _offset_faults(file: h5py.File, name: str, of: str, least: int) -> list[str]:
+    """What is wrong with offsets into the rows of another dataset, at least `least` rows each."""
+    offset, end = file[name][:], len(file[of])
     if offset[0] != 0 or offset[-1] != end:
         return [f"dataset {name} must run from 0 to {end}, got {offset[0]} to {offset[-1]}"]
-    falls = np.flatnonzero(np.diff(offset) < 0)
-    if len(falls):
-        row = int(falls[0]) + 1
-        return [f"dataset {name}, row {row}, must not fall, got {offset[row - 1]}, {offset[row]}"]
+    wrong = np.flatnonzero(np.diff(offset) < least)
+    if len(wrong):
+        row = int(wrong[0]) + 1
+        rule = "must not fall" if least == 0 else "must rise (every hypothesis has a token)"
+        return [f"dataset {name}, row {row}, {rule}, got {offset[row - 1]}, {offset[row]}"]
     return []
-
-
-def _plain(value: Any) -> Any:
-    """An attribute as str, int, float, bool or list."""
-    if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.tolist()]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value.decode("utf-8") if isinstance(value, bytes) else value

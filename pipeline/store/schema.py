@@ -1,12 +1,15 @@
-"""The decode store on disk: its datasets, their axes and types, root attributes and flags."""
+"""The decode store on disk: its datasets, their axes, types and values, and its flags."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
+from math import inf
 
 SCHEMA = "uncertainty-decode/1"
-LOG_BASE = "e"
+# Rounding of a float32 or float16 softmax leaves log-probabilities a little above 0.
+_ROUNDING_NATS = 1e-2
+_LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 class Flag(IntFlag):
@@ -58,52 +61,30 @@ OPTIONAL = ("/sentence/reference",)
 # The one dataset that may be stored in half precision.
 HALF_PRECISION = ("/token/full_logprob",)
 
-REGIMES = ("beam", "greedy", "teacher_forcing", "sample")
-COMBINATIONS = ("prex", "expr", "member")
-REQUIRED_ATTRIBUTES = ("regime", "combination", "n_member", "vocab_size")
-ATTRIBUTES = (
-    *REQUIRED_ATTRIBUTES,
-    "task",
-    "test_set",
-    "ensemble",
-    "beam",
-    "length_penalty",
-    "sampling_temperature",
-    "sampling_top_k",
-    "sampling_top_p",
-    "seed",
-    "members",
-    "search_members",
-    "config",
-    "signature",
-)
+
+@dataclass(frozen=True)
+class Range:
+    """Values that a dataset may hold, both ends included, and the rule in words."""
+
+    lowest: float
+    highest: float
+    rule: str
 
 
-def lowest_member(combination: str) -> int:
-    """The least value of /hypothesis/member: -1 says that no single member drew a hypothesis."""
-    return 0 if combination == "member" else -1
-
-
-def attribute_faults(attributes: dict[str, object]) -> list[str]:
-    """What is wrong with the root attributes, one clause each."""
-    faults = [
-        f"attribute {name} must be given, got none"
-        for name in REQUIRED_ATTRIBUTES
-        if attributes.get(name) is None
-    ]
-    for name, choices in (("regime", REGIMES), ("combination", COMBINATIONS)):
-        if attributes.get(name) is not None and attributes[name] not in choices:
-            faults.append(
-                f"attribute {name} must be one of {', '.join(choices)}, got {attributes[name]!r}"
-            )
-    for name in ("n_member", "vocab_size"):
-        value = attributes.get(name)
-        if value is not None and not (isinstance(value, int) and value >= 1):
-            faults.append(f"attribute {name} must be a whole number >= 1, got {value!r}")
-    members = attributes.get("members")
-    if isinstance(members, list) and len(members) != attributes.get("n_member", len(members)):
-        faults.append(
-            f"attribute members must have n_member ({attributes.get('n_member')}) names, "
-            f"got {len(members)}"
-        )
-    return faults
+def value_range(name: str, n_member: int, vocab_size: int, combination: str) -> Range:
+    """The values that a dataset of hypotheses or tokens may hold; never NaN."""
+    if name.endswith("logprob"):
+        return Range(-inf, _ROUNDING_NATS, "must be a log-probability, <= 0")
+    if "/entropy_" in name:
+        return Range(-_ROUNDING_NATS, _LARGEST_FLOAT32, "must be an entropy, finite and >= 0")
+    if "/cross_" in name:
+        return Range(-_ROUNDING_NATS, inf, "must be a cross entropy, >= 0")
+    if name in ("/token/id", "/token/topk_id"):
+        return Range(0, vocab_size - 1, f"must lie in [0, vocab_size={vocab_size})")
+    if name == "/hypothesis/member":
+        # -1 says that no single member drew a hypothesis.
+        lowest = 0 if combination == "member" else -1
+        return Range(lowest, n_member - 1, f"must lie in [{lowest}, n_member={n_member})")
+    if name == "/hypothesis/finished":
+        return Range(0, 1, "must be 0 or 1")
+    return Range(-inf, inf, "must be a number")

@@ -7,25 +7,16 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
+from pipeline.store.attributes import ATTRIBUTES, CONSTANTS, attribute_faults, plain, stored
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics
-from pipeline.store.schema import (
-    ATTRIBUTES,
-    DATASETS,
-    HALF_PRECISION,
-    LOG_BASE,
-    SCHEMA,
-    TEXT,
-    Flag,
-    attribute_faults,
-    lowest_member,
-)
+from pipeline.store.schema import DATASETS, HALF_PRECISION, TEXT, Flag, value_range
 
 _CHUNK_BYTES = 2**18
 # Level 1 is a third of the time of level 4 for a few per cent of the size.
@@ -42,27 +33,43 @@ class StoreWriter:
 
     def __init__(self, path: str | Path, **attributes: Any) -> None:
         self.path = Path(path)
-        self._attributes = {name: one for name, one in attributes.items() if one is not None}
-        if "n_member" not in self._attributes and "members" in self._attributes:
-            self._attributes["n_member"] = len(self._attributes["members"])
+        self._attributes = {name: plain(one) for name, one in attributes.items() if one is not None}
+        members = self._attributes.get("members")
+        if isinstance(members, list):
+            self._attributes.setdefault("n_member", len(members))
         self._check_attributes()
         self._n_member = int(self._attributes["n_member"])
         self._vocab_size = int(self._attributes["vocab_size"])
-        self._lowest_member = lowest_member(str(self._attributes["combination"]))
+        combination = str(self._attributes["combination"])
+        self._ranges = {
+            name: value_range(name, self._n_member, self._vocab_size, combination)
+            for name in DATASETS
+        }
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.writing")
-        self._dump: str | None = None
+        self._layout: str | None = None
         self._columns: dict[str, _Column] = {}
         self._n_sentence = self._n_hypothesis = self._n_token = 0
 
     def __enter__(self) -> Self:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = h5py.File(self._temporary, "w")
+        self._open()
         for name, dataset in DATASETS.items():
             if dataset.dump == "statistics":
                 self._columns[name] = self._new_column(name)
         self._append("/sentence/hypothesis_offset", 0)
         self._append("/hypothesis/token_offset", 0)
         return self
+
+    def _open(self) -> None:
+        try:
+            if self.path.is_dir():
+                raise StoreError(f"{self.path} must be a file to write, got a folder")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = h5py.File(self._temporary, "w")
+        except OSError as error:
+            raise StoreError(f"{self.path} must be a file that can be written: {error}") from None
+        everything = self._attributes | CONSTANTS | {"complete": False}
+        for name in sorted(everything):
+            self._file.attrs[name] = stored(everything[name])
 
     def __exit__(
         self,
@@ -100,10 +107,13 @@ class StoreWriter:
                 f"{self.path}: /sentence/id must count 0, 1, 2, ... without a gap, "
                 f"got {id} where {self._n_sentence} is due"
             )
-        self._check_text("/sentence/source", id, source)
-        self._check_text("/sentence/reference", id, reference or "")
+        if not 0 <= flag <= 255:
+            self._fail("/sentence/flag", f"sentence {id}", f"must lie in [0, 256), got {flag}")
+        self._check_text("/sentence/source", f"sentence {id}", source)
+        self._check_text("/sentence/reference", f"sentence {id}", reference or "")
         for rank, hypothesis in enumerate(hypotheses):
-            self._check_hypothesis(f"sentence {id}, hypothesis {rank}", id, hypothesis)
+            self._check_hypothesis(f"sentence {id}, hypothesis {rank}", hypothesis)
+        self._layout = self._same_layout(hypotheses)
         if reference is None:
             flag |= Flag.NO_REFERENCE
         if not hypotheses:
@@ -146,74 +156,80 @@ class StoreWriter:
             dtype = "float16"
         return _Column(self._file, name, first_rows.shape[1:], dtype)
 
-    def _check_hypothesis(self, where: str, sentence: int, hypothesis: Hypothesis) -> None:
-        self._check_text("/hypothesis/text", sentence, hypothesis.text)
+    def _check_hypothesis(self, where: str, hypothesis: Hypothesis) -> None:
+        self._check_text("/hypothesis/text", where, hypothesis.text)
         tokens = np.asarray(hypothesis.token_id)
-        if tokens.ndim != 1 or len(tokens) == 0:
-            self._fail("/token/id", where, f"must be [token] with a token, has {tokens.shape}")
-        if tokens.min() < 0 or tokens.max() >= self._vocab_size:
-            low, high = int(tokens.min()), int(tokens.max())
-            rule = f"must lie in [0, vocab_size={self._vocab_size}), got {low} to {high}"
+        if tokens.ndim != 1 or len(tokens) == 0 or tokens.dtype.kind not in "iu":
+            rule = f"must be whole numbers [token], at least one, got {tokens.dtype} {tokens.shape}"
             self._fail("/token/id", where, rule)
-        if np.isnan(hypothesis.score):
-            self._fail("/hypothesis/score", where, "must not be NaN")
-        if not self._lowest_member <= hypothesis.member < self._n_member:
-            lowest, past = self._lowest_member, self._n_member
-            rule = f"must lie in [{lowest}, n_member={past}), got {hypothesis.member}"
-            self._fail("/hypothesis/member", where, rule)
-        self._check_dump(where, hypothesis)
+        arrays = _token_arrays(hypothesis)
         sizes = {"token": len(tokens), "member": self._n_member, "vocab": self._vocab_size}
         if hypothesis.topk is not None:
             sizes["k"] = np.shape(hypothesis.topk.token_id)[-1]
-        for name, values in _token_arrays(hypothesis).items():
+        for name, values in arrays.items():
             expected = tuple(sizes[axis] for axis in DATASETS[name].axes)
             if np.shape(values) != expected:
                 axes = ", ".join(DATASETS[name].axes)
                 rule = f"must have shape [{axes}] = {expected}, got {np.shape(values)}"
                 self._fail(name, where, rule)
-            if np.isnan(values).any():
-                self._fail(name, where, "must not be NaN")
+            self._check_values(name, where, values)
+        self._check_values("/token/id", where, tokens)
+        self._check_values("/hypothesis/score", where, hypothesis.score)
+        self._check_values("/hypothesis/member", where, hypothesis.member)
 
-    def _check_dump(self, where: str, hypothesis: Hypothesis) -> None:
-        dump = "statistics"
-        if hypothesis.full_logprob is not None:
-            dump = "full"
-        elif hypothesis.topk is not None:
-            dump = "topk"
-        if self._dump is None:
-            self._dump = dump
-        if dump != self._dump:
-            raise StoreError(
-                f"{self.path}: all hypotheses must have the same dump, got {dump} in {where} "
-                f"after {self._dump}"
-            )
+    def _check_values(self, name: str, where: str, values: Any) -> None:
+        try:
+            low, high = np.min(values), np.max(values)
+        except TypeError:
+            self._fail(name, where, f"must be numbers, got {values!r}")
+        if np.isnan(low):
+            self._fail(name, where, "must not be NaN")
+        if not self._ranges[name].lowest <= low <= high <= self._ranges[name].highest:
+            self._fail(name, where, f"{self._ranges[name].rule}, got {low} to {high}")
 
-    def _check_text(self, name: str, sentence: int, text: str) -> None:
+    def _same_layout(self, hypotheses: Sequence[Hypothesis]) -> str | None:
+        """What all hypotheses so far keep of the token distributions."""
+        layout = self._layout
+        for rank, hypothesis in enumerate(hypotheses):
+            own = _layout(hypothesis)
+            if own != (layout or own):
+                raise StoreError(
+                    f"{self.path}: all hypotheses must have the same dump, got {own} in "
+                    f"sentence {self._n_sentence}, hypothesis {rank} after {layout}"
+                )
+            layout = own
+        return layout
+
+    def _check_text(self, name: str, where: str, text: str) -> None:
+        if not isinstance(text, str):
+            self._fail(name, where, f"must be text, got {text!r}")
         if "\0" in text:
-            self._fail(name, f"sentence {sentence}", "must not hold the character NUL")
+            self._fail(name, where, "must not hold the character NUL")
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            self._fail(name, f"sentence {sentence}", f"must be valid Unicode, got {error.reason}")
+            self._fail(name, where, f"must be valid Unicode, got {error.reason}")
 
     def _check_attributes(self) -> None:
-        unknown = sorted(set(self._attributes) - set(ATTRIBUTES))
-        faults = [f"attribute {name} is not one of {', '.join(ATTRIBUTES)}" for name in unknown]
-        for fault in faults + attribute_faults(self._attributes):
+        for name, value in self._attributes.items():
+            if name in CONSTANTS and value != CONSTANTS[name]:
+                raise StoreError(
+                    f"{self.path}: attribute {name} must be {CONSTANTS[name]!r}, got {value!r}"
+                )
+            if name not in (*ATTRIBUTES, *CONSTANTS):
+                raise StoreError(
+                    f"{self.path}: attribute {name} is not one of {', '.join(ATTRIBUTES)}"
+                )
+        for fault in attribute_faults(self._attributes):
             raise StoreError(f"{self.path}: {fault}")
 
-    def _fail(self, name: str, where: str, rule: str) -> None:
+    def _fail(self, name: str, where: str, rule: str) -> NoReturn:
         raise StoreError(f"{self.path}: {name} of {where} {rule}")
 
     def _finish(self) -> None:
         for column in self._columns.values():
             column.flush()
-        everything = self._attributes | {"schema": SCHEMA, "log_base": LOG_BASE, "complete": True}
-        for name in sorted(everything):
-            value = everything[name]
-            if isinstance(value, list | tuple):
-                value = np.array([str(one) for one in value], dtype=h5py.string_dtype())
-            self._file.attrs[name] = value
+        self._file.attrs["complete"] = True
 
 
 class _Column:
@@ -285,3 +301,14 @@ def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:
         arrays["/token/topk_logprob"] = hypothesis.topk.logprob
         arrays["/token/tail_logprob"] = hypothesis.topk.tail_logprob
     return arrays
+
+
+def _layout(hypothesis: Hypothesis) -> str:
+    """What a hypothesis keeps of its token distributions; the same for all of a store."""
+    kept = []
+    if hypothesis.full_logprob is not None:
+        half = np.asarray(hypothesis.full_logprob).dtype == np.float16
+        kept.append("full in float16" if half else "full in float32")
+    if hypothesis.topk is not None:
+        kept.append(f"topk with k = {np.shape(hypothesis.topk.token_id)[-1]}")
+    return " and ".join(kept) or "statistics"

@@ -1,0 +1,51 @@
+"""What the search needs of models: encode, step, reorder, force. A model family is one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+class MemberModel(Protocol):
+    """One model. A row is a prefix under search; a sentence owns `beam` rows in succession.
+
+    pad and eos are token ids; eos also starts every prefix, as in fairseq.
+    """
+
+    vocab_size: int
+    pad: int
+    eos: int
+    max_source_tokens: int
+    max_target_tokens: int
+
+    def encode(self, source: Tensor, beam: int) -> Any:
+        """State of `beam` rows a sentence; source [sentence, token], padded at the right."""
+
+    def step(self, state: Any, prefix: Tensor) -> Tensor:
+        """Logits of the next token [row, vocab] after prefix [row, token], one token longer a call.
+
+        Anything in float32 whose softmax over the vocabulary is P, so log-probabilities too; valid
+        until the next call.
+        """
+
+    def reorder(self, state: Any, row: Tensor) -> Any:
+        """State of the rows row [new row]; the `beam` rows of a sentence stay in succession."""
+
+    def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
+        """Logits of every next token [token, vocab], one sentence after the other.
+
+        prefix [sentence, token] starts with the start symbol and is filled up at the right with
+        any token; length [sentence] counts its own.
+        """
+
+
+class EnsembleModel(MemberModel, Protocol):
+    """Members behind the interface of one: what they return has a member axis before vocab.
+
+    So step gives [row, member, vocab] and force [token, member, vocab]. How members run behind it,
+    in turn or batched along the member axis, is not seen from outside.
+    """
+
+    n_member: int

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from pipeline.config import DecodeConfig
+from pipeline.decoding.sentence import Sentence
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.models import build_model
+
+WORDS = 30
+
+
+@pytest.fixture(scope="session")
+def dictionary() -> Any:
+    vocabulary = import_fairseq("fairseq.data").Dictionary()
+    for word in range(WORDS):
+        vocabulary.add_symbol(f"▁w{word}")
+    return vocabulary
+
+
+@pytest.fixture(scope="session")
+def random_models(dictionary: Any) -> Callable[..., list[Any]]:
+    """Tiny transformers with weights of their own, large enough that words depend on the source."""
+
+    def build(n_member: int, normalize_before: bool = True) -> list[Any]:
+        side = {
+            "embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2,
+            "normalize_before": normalize_before,
+        }  # fmt: skip
+        configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
+        models = []
+        for member in range(n_member):
+            torch.manual_seed(member)
+            model = build_model(configuration, dictionary, dictionary).eval()
+            with torch.no_grad():
+                for name, weight in model.named_parameters():
+                    if weight.dim() > 1 and "embed" not in name:
+                        weight.mul_(2.0)
+                    if name == "decoder.output_projection.weight":
+                        weight[dictionary.eos()] *= 1.6
+            models.append(model)
+        return models
+
+    return build
+
+
+@pytest.fixture
+def decode_config() -> Callable[..., Any]:
+    def make(**settings: Any) -> Any:
+        defaults = {
+            "name": "beam", "_target_": "pipeline.decoding.beam.beam_search", "regime": "beam",
+            "combination": "prex", "beam": 5, "length_penalty": 1.0, "max_length_ratio": 0.0,
+            "max_length_offset": 12, "batch_sentences": 4, "also": [], "settings": {},
+        }  # fmt: skip
+        return OmegaConf.merge(OmegaConf.structured(DecodeConfig), defaults, settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sentences(dictionary: Any) -> list[Sentence]:
+    """Random sentences of 1 to 8 words, with random targets."""
+    random = np.random.default_rng(0)
+
+    def words() -> list[int]:
+        return [*random.integers(4, len(dictionary), random.integers(1, 9)).tolist(), 2]
+
+    return [Sentence(place, words(), words()) for place in range(7)]
+
+
+class TableModel:
+    """An EnsembleModel whose members' distributions come from a function of the prefix.
+
+    distribution(first source token, prefix) gives P_m of the next token [member, vocab].
+    """
+
+    pad, eos = 1, 2
+    max_source_tokens = max_target_tokens = 100
+
+    def __init__(self, distribution: Callable[[int, tuple[int, ...]], Any]) -> None:
+        self.distribution = distribution
+        self.n_member, self.vocab_size = np.shape(distribution(3, ()))
+
+    def encode(self, source: torch.Tensor, beam: int) -> list[int]:
+        return [int(row[0]) for row in source for _ in range(beam)]
+
+    def step(self, state: list[int], prefix: torch.Tensor) -> torch.Tensor:
+        rows = [
+            self.distribution(source, tuple(row[1:].tolist()))
+            for source, row in zip(state, prefix, strict=True)
+        ]
+        return torch.tensor(np.array(rows)).float().log()
+
+    def reorder(self, state: list[int], row: torch.Tensor) -> list[int]:
+        return [state[one] for one in row.tolist()]
+
+    def force(
+        self, source: torch.Tensor, prefix: torch.Tensor, length: list[int]
+    ) -> Iterator[torch.Tensor]:
+        for first, row, count in zip(source[:, 0].tolist(), prefix.tolist(), length, strict=True):
+            steps = [self.distribution(first, tuple(row[1 : place + 1])) for place in range(count)]
+            yield torch.tensor(np.array(steps)).float().log()
+
+
+@pytest.fixture(scope="session")
+def table_model() -> type[TableModel]:
+    return TableModel

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.decoding.beam import beam_search
+from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
+from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.sentence import Sentence, padded
+from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.fairseq_bridge.stacked import StackedTransformers
+from pipeline.store import Hypothesis, TokenStatistics
+from pipeline.uncertainty.kernel import fused_statistics
+
+EOS = 2
+
+
+def ensemble(models: list[Any]) -> EnsembleModel:
+    return as_ensemble([FairseqMember(model) for model in models])
+
+
+def fairseq_generator(models: list[Any], dictionary: Any, **settings: Any) -> Any:
+    module = import_fairseq("fairseq.sequence_generator")
+    # The generator changes attention modules of the models that it is given.
+    return module.SequenceGenerator(copy.deepcopy(models), dictionary, **settings)
+
+
+def fairseq_hypotheses(generator: Any, batch: list[Sentence], pad: int) -> list[list[Any]]:
+    source = padded([one.source for one in batch], pad)
+    net_input = {"src_tokens": source, "src_lengths": source.ne(pad).sum(dim=1)}
+    found: list[list[Any]] = generator.generate([], {"net_input": net_input})
+    return found
+
+
+def assert_same_as_fairseq(found: list[Any], expected: list[Any]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.token_id.tolist() for one in ours] == [one["tokens"].tolist() for one in theirs]
+        scores = [float(one["score"]) for one in theirs]
+        np.testing.assert_allclose([one.score for one in ours], scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 5, 20])
+@pytest.mark.parametrize("length_penalty", [0.6, 1.0, 2.0])
+def test_same_hypotheses_and_scores_as_fairseq(
+    beam: int,
+    length_penalty: float,
+    random_models: Any,
+    decode_config: Any,
+    dictionary: Any,
+    sentences: list[Sentence],
+) -> None:
+    models = random_models(3)
+    generator = fairseq_generator(
+        models, dictionary, beam_size=beam, len_penalty=length_penalty, max_len_b=12
+    )
+    found = beam_search(
+        ensemble(models), sentences, "prex", decode_config(beam=beam, length_penalty=length_penalty)
+    )
+    assert_same_as_fairseq(found, fairseq_hypotheses(generator, sentences, dictionary.pad()))
+    lengths = {len(one.token_id) for best in found for one in best}
+    assert beam == 1 or {2, 13} <= lengths  # some end early, some at the limit
+
+
+def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
+    random_models: Any, decode_config: Any, dictionary: Any, sentences: list[Sentence]
+) -> None:
+    models = random_models(1, normalize_before=False)
+    generator = fairseq_generator(models, dictionary, beam_size=4, max_len_a=1.2, max_len_b=1)
+    config = decode_config(beam=4, max_length_ratio=1.2, max_length_offset=1)
+    found = beam_search(ensemble(models), sentences, "prex", config)
+    expected = [fairseq_hypotheses(generator, [one], dictionary.pad())[0] for one in sentences]
+    assert_same_as_fairseq(found, expected)
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_a_sentence_is_decoded_alike_alone_and_in_a_batch(
+    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    model = ensemble(random_models(2))
+    together = beam_search(model, sentences, combination, decode_config())
+    for one, batched in zip(sentences, together, strict=True):
+        alone = beam_search(model, [one], combination, decode_config())[0]
+        for first, second in zip(alone, batched, strict=True):
+            assert_same(first, second)
+
+
+def assert_same(first: Hypothesis, second: Hypothesis) -> None:
+    assert first.token_id.tolist() == second.token_id.tolist()
+    assert first.score == pytest.approx(second.score, abs=1e-4)
+    for field in fields(TokenStatistics):
+        np.testing.assert_allclose(
+            getattr(first.statistics, field.name),
+            getattr(second.statistics, field.name),
+            atol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_members_in_turn_and_stacked_find_the_same(
+    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    members = [FairseqMember(model) for model in random_models(3)]
+    assert isinstance(as_ensemble(members), StackedTransformers)
+    stacked, in_turn = (
+        beam_search(model, sentences, combination, decode_config())
+        for model in (as_ensemble(members), MembersInTurn(members))
+    )
+    for one, other in zip(stacked, in_turn, strict=True):
+        for first, second in zip(one, other, strict=True):
+            assert_same(first, second)
+
+
+def random_table(n_member: int, vocab: int) -> Any:
+    """Distributions that differ between prefixes and members; padding and <s> are possible."""
+
+    def distribution(source: int, prefix: tuple[int, ...]) -> Any:
+        random = np.random.default_rng([source, len(prefix), *prefix])
+        return random.dirichlet(np.full(vocab, 0.7), n_member)
+
+    return distribution
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_wide_beam_finds_the_best_of_all_sequences(
+    combination: str, length_penalty: float, table_model: Any, decode_config: Any
+) -> None:
+    table, limit = random_table(3, 6), 3
+    config = decode_config(beam=64, length_penalty=length_penalty, max_length_offset=limit)
+    batch = [Sentence(0, [3, EOS], None), Sentence(1, [4, EOS], None)]
+    found = beam_search(table_model(table), batch, combination, config)
+    for sentence, best in zip(batch, found, strict=True):
+        scores = {}
+        for length in range(1, limit + 1):
+            for words in itertools.product([0, 3, 4, 5], repeat=length):
+                target = [*words, EOS]
+                steps = np.array(
+                    [table(sentence.source[0], words[:place]) for place in range(length + 1)]
+                )
+                logprob = np.log(steps[np.arange(length + 1), :, target])  # [token, member]
+                total = (
+                    np.log(np.exp(logprob.sum(axis=0)).mean())
+                    if combination == "expr"
+                    else np.log(np.exp(logprob).mean(axis=1)).sum()
+                )
+                scores[tuple(target)] = total / (length + 1) ** length_penalty
+        likeliest = sorted(scores, key=lambda one: -scores[one])[:10]
+        assert [tuple(one.token_id.tolist()) for one in best[:10]] == likeliest
+        for one in best:
+            assert one.score == pytest.approx(scores[tuple(one.token_id.tolist())], abs=1e-5)
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_statistics_are_those_of_the_distributions_before_any_mask(
+    combination: str, table_model: Any, decode_config: Any
+) -> None:
+    table = random_table(3, 6)
+    batch = [Sentence(0, [3, EOS], None)]
+    for one in beam_search(table_model(table), batch, combination, decode_config())[0]:
+        token = one.token_id
+        steps = np.array([table(3, tuple(token[:place])) for place in range(len(token))])
+        logprob = np.log(steps)
+        chosen = logprob[np.arange(len(token)), :, token]
+        np.testing.assert_allclose(one.statistics.logprob, chosen, atol=1e-5)
+        prefix = np.vstack([np.zeros(3), chosen.cumsum(axis=0)[:-1]])
+        for name, expected in fused_statistics(logprob, prefix).items():
+            np.testing.assert_allclose(getattr(one.statistics, name), expected, atol=1e-4)
+
+
+def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
+    """The same distribution after every prefix: token -> its probability in each member."""
+
+    def distribution(source: int, prefix: tuple[int, ...]) -> Any:
+        rows = np.zeros((len(next(iter(probabilities.values()))), vocab))
+        for token, each in probabilities.items():
+            rows[:, token] = each
+        return rows
+
+    return distribution
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_where_nothing_can_end_the_best_prefixes_are_kept_as_they_were_cut(
+    combination: str, table_model: Any, decode_config: Any
+) -> None:
+    model = table_model(certain({3: [0.75, 0.25], 4: [0.25, 0.75]}))
+    config = decode_config(beam=2, max_length_offset=3)
+    found = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
+    assert len(found) == 2
+    for one in found:
+        assert not one.finished
+        assert len(one.token_id) == 3
+        assert EOS not in one.token_id
+        assert np.isfinite(one.score)
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_a_member_that_gives_eos_probability_0_gives_no_nan(
+    combination: str, table_model: Any, decode_config: Any
+) -> None:
+    model = table_model(certain({3: [0.5, 1.0], EOS: [0.5, 0.0]}))
+    config = decode_config(beam=3, max_length_offset=4)
+    found = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
+    assert found
+    for one in found:
+        assert one.finished
+        assert np.isfinite(one.score)
+        for field in fields(TokenStatistics):
+            assert not np.isnan(getattr(one.statistics, field.name)).any()
+        assert one.statistics.logprob[-1, 1] == -np.inf
+
+
+def test_a_sentence_may_have_fewer_hypotheses_than_the_beam_or_none(
+    table_model: Any, decode_config: Any
+) -> None:
+    one_word = table_model(lambda source, prefix: np.eye(5)[[2 if prefix else 3]])
+    batch = [Sentence(0, [3, EOS], None)]
+    found = beam_search(one_word, batch, "prex", decode_config())[0]
+    assert [one.token_id.tolist() for one in found] == [[3, EOS]]
+    only_empty = table_model(lambda source, prefix: np.eye(5)[[EOS]])
+    assert beam_search(only_empty, batch, "prex", decode_config()) == [[]]
+
+
+def test_nan_is_refused_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+    table = certain({3: [0.5, np.nan], EOS: [0.5, 0.5]})
+    with pytest.raises(DataError, match=r"member 1 .* got NaN for sentence 7"):
+        beam_search(table_model(table), [Sentence(7, [3, EOS], None)], "prex", decode_config())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"regime": "sample"}, r"decode\._target_ must be a decoder for regime=sample"),
+        ({"combination": "member"}, r"combination=member, got beam_search"),
+        ({"regime": "greedy", "beam": 5}, r"decode\.beam must be 1 .* got 5"),
+    ],
+)
+def test_settings_of_another_decoder_are_refused(
+    settings: dict[str, Any], message: str, table_model: Any, decode_config: Any
+) -> None:
+    config = decode_config(**settings)
+    model = table_model(certain({3: [0.5], EOS: [0.5]}))
+    with pytest.raises(ConfigError, match=message):
+        beam_search(model, [Sentence(0, [3, EOS], None)], config.combination, config)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config import DumpConfig
+from pipeline.decoding.beam import beam_search
+from pipeline.decoding.dump import with_distributions
+from pipeline.decoding.ensemble import as_ensemble
+from pipeline.decoding.sentence import Sentence
+from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.store import Hypothesis
+from pipeline.uncertainty.kernel import fused_statistics
+
+
+@pytest.fixture
+def found(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
+    model = as_ensemble([FairseqMember(one) for one in random_models(2)])
+    return model, sentences[3].source, beam_search(model, sentences, "prex", decode_config())[3]
+
+
+def dumped(found: Any, **settings: Any) -> list[Hypothesis]:
+    defaults = {"name": "any", "kind": "full", "dtype": "float32", "k": 3}
+    return with_distributions(*found, DumpConfig(**defaults | settings))
+
+
+def test_statistics_of_whole_distributions_are_those_of_the_search(found: Any) -> None:
+    for one in dumped(found):
+        assert one.full_logprob is not None
+        assert one.full_logprob.dtype == np.float32
+        prefix = np.cumsum(one.statistics.logprob, axis=0) - one.statistics.logprob
+        for name, values in fused_statistics(one.full_logprob, prefix).items():
+            np.testing.assert_allclose(getattr(one.statistics, name), values, atol=1e-4)
+
+
+def test_half_precision_is_what_is_asked_for(found: Any) -> None:
+    assert {one.full_logprob.dtype for one in dumped(found, dtype="float16")} == {np.dtype("f2")}
+
+
+def test_the_likeliest_tokens_and_the_rest_add_up_to_1(found: Any) -> None:
+    for one, full in zip(dumped(found, kind="topk"), dumped(found), strict=True):
+        assert one.topk is not None
+        assert full.full_logprob is not None
+        probability = np.exp(full.full_logprob)
+        best = np.argsort(-probability.mean(axis=1), axis=1)[:, :3]
+        np.testing.assert_array_equal(one.topk.token_id, best)
+        total = np.exp(one.topk.logprob).sum(axis=2) + np.exp(one.topk.tail_logprob)
+        np.testing.assert_allclose(total, 1.0, atol=1e-5)
+
+
+def test_more_tokens_than_there_are_is_all_of_them_with_nothing_left(found: Any) -> None:
+    for one in dumped(found, kind="topk", k=1000):
+        assert one.topk is not None
+        assert one.topk.logprob.shape[2] == 34
+        assert np.isneginf(one.topk.tail_logprob).all()
+
+
+def test_without_a_dump_hypotheses_stay_as_they_are(found: Any) -> None:
+    assert dumped(found, kind="statistics") == list(found[2])
