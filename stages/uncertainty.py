@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pipeline.config import PipelineConfig, implementation, iterate_values
@@ -54,12 +55,27 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
     with ExitStack() as stack:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(one)) for one in config.io.member_stores]
-        out.mkdir(parents=True, exist_ok=True)
-        # The folder may hold files of the user's own: only ours are replaced.
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=out, prefix=".")))
+        folder = stack.enter_context(_unfinished(out))
         _measure(config, grid, store, folder, members)
+        # The folder may hold files of the user's own: only ours are replaced.
+        out.mkdir(exist_ok=True)
         for file in folder.iterdir():
             file.replace(out / file.name)
+
+
+@contextmanager
+def _unfinished(out: Path) -> Iterator[Path]:
+    """A temporary folder on the disk of `out`, gone at the end; an `out` to be is not made yet."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"io.out must be a folder, got the file {out}")
+    place = out if out.is_dir() else out.parent
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=place, prefix=".")
+    except OSError as error:
+        raise ConfigError(f"io.out must be a folder that can be written: {error}") from None
+    with folder as name:
+        yield Path(name)
 
 
 def _measure(

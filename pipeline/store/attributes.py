@@ -48,13 +48,13 @@ def stored(value: Any) -> Any:
 def attribute_faults(attributes: Mapping[str, Any]) -> list[str]:
     """What is wrong with plain root attributes, one clause each."""
     present = {name: value for name, value in attributes.items() if value is not None}
-    faults = [
-        f"attribute {name} must be given, got none" for name in REQUIRED if name not in present
-    ]
+    faults = []
     for name, value in present.items():
         rule = _broken_rule(name, value)
         if rule is not None:
             faults.append(f"attribute {name} must be {rule}, got {value!r}")
+    absent = [name for name in REQUIRED if name not in present]
+    faults += [f"attribute {name} must be given, got none" for name in absent]
     members, n_member = present.get("members"), present.get("n_member")
     if not faults and members is not None and len(members) != n_member:
         faults.append(

@@ -78,8 +78,11 @@ class Store:
             if DATASETS[name].dtype == TEXT:
                 return np.asarray(dataset.asstr()[start:stop], dtype=object)
             values = np.asarray(dataset[start:stop])
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise StoreError(f"{self.path}: dataset {name} must be readable: {error}") from None
+        except UnicodeDecodeError:
+            row = (start or 0) + _first_not_utf8(dataset[start:stop])
+            raise StoreError(f"{self.path}: dataset {name}, row {row}, must be utf-8") from None
         if values.dtype.kind == "f" and np.isnan(values).any():
             row = (start or 0) + int(np.argwhere(np.isnan(values))[0, 0])
             raise StoreError(f"{self.path}: dataset {name}, row {row}, must not be NaN")
@@ -234,12 +237,18 @@ def _rows(dataset: h5py.Dataset) -> int:
     return int(dataset.shape[0]) if dataset.shape else 0
 
 
+def _first_not_utf8(texts: NDArray[Any]) -> int:
+    return next(row for row, one in enumerate(texts) if "\ufffd" in one.decode("utf-8", "replace"))
+
+
 def _unwritten(dataset: h5py.Dataset) -> bool:
     """Whether some of its values are on no disk: they would read as 0, whatever their number."""
     if dataset.chunks is None:
-        return int(dataset.id.get_storage_size()) < dataset.size * dataset.dtype.itemsize
-    chunks = prod(ceil(n / m) for n, m in zip(dataset.shape, dataset.chunks, strict=True))
-    return int(dataset.id.get_num_chunks()) < chunks
+        size: int = dataset.id.get_storage_size()
+        return size < prod(map(int, dataset.shape)) * int(dataset.dtype.itemsize)
+    n_chunk: int = dataset.id.get_num_chunks()
+    whole: int = prod(ceil(n / m) for n, m in zip(dataset.shape, dataset.chunks, strict=True))
+    return n_chunk < whole
 
 
 def _has_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import fields
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -102,6 +103,10 @@ class StoreWriter:
         hypothesis, none of them finished). Raises StoreError where a rule of the schema is broken;
         the store then stays as it was before the call.
         """
+        if not self._columns:
+            raise StoreError(
+                f"{self.path}: a StoreWriter must be opened by `with` before it writes"
+            )
         if id != self._n_sentence:
             raise StoreError(
                 f"{self.path}: /sentence/id must count 0, 1, 2, ... without a gap, "
@@ -178,14 +183,18 @@ class StoreWriter:
         self._check_values("/hypothesis/member", where, hypothesis.member)
 
     def _check_values(self, name: str, where: str, values: Any) -> None:
-        try:
-            low, high = np.min(values), np.max(values)
-        except TypeError:
-            self._fail(name, where, f"must be numbers, got {values!r}")
-        if np.isnan(low):
+        values = np.asarray(values)
+        if values.dtype.kind not in "biuf":
+            self._fail(name, where, f"must be numbers, got {values}")
+        if not values.size:
+            return
+        allowed, high = self._ranges[name], values.max()
+        if np.isnan(high):
             self._fail(name, where, "must not be NaN")
-        if not self._ranges[name].lowest <= low <= high <= self._ranges[name].highest:
-            self._fail(name, where, f"{self._ranges[name].rule}, got {low} to {high}")
+        # One pass less over every log-probability.
+        low = values.min() if allowed.lowest > -inf else high
+        if low < allowed.lowest or high > allowed.highest:
+            self._fail(name, where, f"{allowed.rule}, got {low} to {high}")
 
     def _same_layout(self, hypotheses: Sequence[Hypothesis]) -> str | None:
         """What all hypotheses so far keep of the token distributions."""
@@ -222,6 +231,10 @@ class StoreWriter:
                 )
         for fault in attribute_faults(self._attributes):
             raise StoreError(f"{self.path}: {fault}")
+        for name, value in self._attributes.items():
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    self._check_text(f"attribute {name}", "the file", text)
 
     def _fail(self, name: str, where: str, rule: str) -> NoReturn:
         raise StoreError(f"{self.path}: {name} of {where} {rule}")

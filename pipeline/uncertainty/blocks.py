@@ -48,8 +48,10 @@ def measured_blocks(
     members: places of the members to use, all by default; a subset gets the measures of full
     distributions from a `full` store only. eos: `zero` gives the last token of a finished
     hypothesis no uncertainty in these measures, except under teacher forcing (the released code's
-    rule). Raises ConfigError for members that the store does not have.
+    rule). Raises ConfigError for members that the store does not have and for another eos.
     """
+    if eos not in ("include", "zero"):
+        raise ConfigError(f"eos must be include or zero, got {eos!r}")
     chosen = chosen_members(store, members)
     complete = has_distributions(store, members)
     finished = store.read("/hypothesis/finished").astype(bool)

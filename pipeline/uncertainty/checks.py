@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import Block
-from pipeline.uncertainty.hypothesis import HypothesisTotals
+from pipeline.uncertainty.hypothesis import HypothesisTotals, decoding_posteriors
 from pipeline.uncertainty.recompute import recomputed_differences
 
 # Agreement of decoding and re-scoring, design of the store: float32 log-probabilities added up.
@@ -102,9 +102,9 @@ class StoreChecks:
         """Whether the tokens' log-probabilities add up to the search score."""
         store = self._store
         length_penalty = store.attributes.get("length_penalty")
-        if length_penalty is None or store.combination not in totals.logprob:
+        if length_penalty is None or not decoding_posteriors(store):
             return {"reason": "the store names no length penalty or no posterior that decoded"}
-        expected = totals.logprob[store.combination] / totals.length**length_penalty
+        expected = totals.logprob[decoding_posteriors(store)[0]] / totals.length**length_penalty
         score = store.read("/hypothesis/score").astype(np.float64)
         both = np.isfinite(expected) & np.isfinite(score)
         scale = np.maximum(1.0, np.abs(expected[both]))

@@ -18,8 +18,9 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
     """X-BLEU and X-WER of every sentence from the decodes of single members, in squared percent.
 
     Returns xbleu and xwer, [sentence]: mean over ordered pairs of members of (100 - BLEU)^2 and of
-    WER^2 between their best hypotheses; 0 for a single member; NaN without member stores and where
-    a member has no hypothesis. Raises StoreError where a member store is of another test set.
+    WER^2 between their best hypotheses; 0 for a single member; NaN without the decodes of all
+    members and where a member has no hypothesis. Raises StoreError where a member store is of
+    another test set or of several members.
     Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
@@ -41,12 +42,18 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
 
 def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | None:
     """Why X-BLEU and X-WER have no value, or None."""
-    if store.n_member > 1 and len(member_stores) < 2:
-        return f"needs the decodes of at least two single members, got {len(member_stores)}"
+    if store.n_member > 1 and len(member_stores) != store.n_member:
+        needed, given = store.n_member, len(member_stores)
+        return f"needs the decodes of all {needed} single members, got {given}"
     return None
 
 
 def _texts(store: Store, member_store: Store, sources: list[str]) -> list[str | None]:
+    if member_store.n_member != 1:
+        raise StoreError(
+            f"{member_store.path}: attribute n_member must be 1, as a single member decoded, "
+            f"got {member_store.n_member}"
+        )
     if member_store.sources() != sources:
         raise StoreError(
             f"{member_store.path}: /sentence/source must be that of {store.path}, got another"

@@ -21,6 +21,13 @@ CHAIN = (
 )
 
 
+def decoding_posteriors(store: Store) -> tuple[str, ...]:
+    """The posteriors that decoded: both, being the same, for a single member; none for several."""
+    if store.n_member == 1:
+        return POSTERIORS
+    return (store.combination,) if store.combination in POSTERIORS else ()
+
+
 @dataclass(frozen=True)
 class HypothesisTotals:
     """Sums over the tokens of each hypothesis, in nats.

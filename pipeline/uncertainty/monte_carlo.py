@@ -7,7 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.store import Store
-from pipeline.uncertainty.hypothesis import FORMS, POSTERIORS, HypothesisTotals
+from pipeline.uncertainty.hypothesis import (
+    FORMS,
+    POSTERIORS,
+    HypothesisTotals,
+    decoding_posteriors,
+)
 from pipeline.uncertainty.kernel import Float64
 from pipeline.uncertainty.weights import (
     first_hypotheses,
@@ -28,7 +33,7 @@ def monte_carlo_refusals(store: Store) -> dict[str, tuple[str | None, bool]]:
     for form, name in _FROM_POSTERIOR.items():
         drawn_from = form.partition("_")[0]
         wrong = None
-        if store.combination != drawn_from:
+        if drawn_from not in decoding_posteriors(store):
             wrong = f"it needs samples of {drawn_from}, this has combination={store.combination}"
         refused[name] = (fault or wrong, FORMS[form].members_only)
     for name in _FROM_MEMBERS:
@@ -48,14 +53,11 @@ def monte_carlo_measures(
     one of them did not draw for. Source: eqn:sequence-entropy-seq-mc to eqn:sequence-mkl-chain-mc;
     eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.
     """
-    if "epkl_mc" in can:
-        return _from_members(store, totals, beam, length_norm)
+    means = _from_members(store, totals, beam, length_norm) if "epkl_mc" in can else {}
     names = {form: name for form, name in _FROM_POSTERIOR.items() if name in can}
-    if not names:
-        return {}
     selection = first_hypotheses(store.hypothesis_offset, beam)
     log_weight = uniform(selection)
-    return {
+    return means | {
         name: weighted_mean(
             log_weight, FORMS[form].value(totals, length_norm)[selection.hypothesis], selection
         )
@@ -84,13 +86,12 @@ def _from_members(
 def _sampling_fault(store: Store) -> str | None:
     if store.regime != "sample":
         return f"it needs samples (regime=sample), this has regime={store.regime}"
-    whole = {
-        "sampling_temperature": (1,),
-        "sampling_top_k": (0, store.vocab_size),
-        "sampling_top_p": (0, 1),
-    }
-    for name, values in whole.items():
-        value = store.attributes.get(name, values[-1])
-        if value not in values:
+    temperature = store.attributes.get("sampling_temperature", 1)
+    if temperature != 1:
+        return f"it needs samples at temperature 1, this has sampling_temperature={temperature}"
+    for name, whole in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
+        # Absent, 0 and -1 all say that nothing was cut off.
+        value = store.attributes.get(name, whole)
+        if 0 < value < whole:
             return f"it needs samples of the whole distribution, this has {name}={value}"
     return None

@@ -19,6 +19,7 @@ from pipeline.uncertainty.hypothesis import (
     POSTERIORS,
     HypothesisTotals,
     TotalsBuilder,
+    decoding_posteriors,
     log_variance,
 )
 from pipeline.uncertainty.kernel import Float64
@@ -53,10 +54,12 @@ class Grid:
     extra: Mapping[str, ExtraMeasure] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.beam or any(beam < 1 for beam in self.beam):
-            raise ConfigError(f"beam must be >= 1, got {self.beam}")
-        if not self.temperature or any(not temperature > 0 for temperature in self.temperature):
-            raise ConfigError(f"temperature must be > 0, got {self.temperature}")
+        if not self.beam or any(beam < 1 or beam != int(beam) for beam in self.beam):
+            raise ConfigError(f"beam must be a whole number >= 1, got {self.beam}")
+        if not self.temperature or any(not 0 < one < np.inf for one in self.temperature):
+            raise ConfigError(f"temperature must be > 0 and finite, got {self.temperature}")
+        if not self.length_norm:
+            raise ConfigError(f"length_norm must be true or false, got {self.length_norm}")
         if self.weights_from not in ("decoding", *POSTERIORS):
             raise ConfigError(
                 f"weights_from must be one of decoding, {', '.join(POSTERIORS)}, "
@@ -66,10 +69,10 @@ class Grid:
 
 def sequence_measures(
     store: Store,
-    *,
     beam: int | Sequence[int],
     temperature: float | Sequence[float],
     length_norm: bool | Sequence[bool],
+    *,
     weights_from: str = "decoding",
     eos: str = "include",
     members: Sequence[int] | None = None,
@@ -108,7 +111,7 @@ def refusals(
     weighted: str | None = None
     if store.regime == "sample":
         weighted = "samples are not importance-weighted: use the Monte-Carlo forms"
-    elif store.combination == "member" and weights_from == "decoding":
+    elif not decoding_posteriors(store) and weights_from == "decoding":
         weighted = "importance weights need the posterior that decoded, this has combination=member"
     distributions = None
     if not has_distributions(store, members):
@@ -149,7 +152,8 @@ def sequence_table(
         columns: dict[str, Any] = {"sentence_id": np.arange(store.n_sentence)} | settings
         columns["flag"] = store.flag
         if values[length_norm]:
-            posterior = store.combination if grid.weights_from == "decoding" else grid.weights_from
+            by_name = grid.weights_from != "decoding"
+            posterior = grid.weights_from if by_name else decoding_posteriors(store)[0]
             selection = first_hypotheses(store.hypothesis_offset, beam)
             log_pi = importance(totals.logprob[posterior], selection, temperature)
             columns |= _weighted_means(values[length_norm], log_pi, selection)
@@ -206,4 +210,4 @@ def _check_asked(store: Store, name: str, refused: Mapping[str, str | None]) -> 
 
 
 def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, Sequence) else [value]
+    return list(value) if np.ndim(value) else [value]

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.errors import DataError
 from pipeline.store import TokenStatistics
 from pipeline.uncertainty.kernel import (
     Array,
@@ -120,23 +121,42 @@ def token_measures(logprob: Array, token: NDArray[np.integer]) -> dict[str, Floa
     """Every token-level measure along one hypothesis, from its start.
 
     logprob [token, member, vocab]: ln P_m in nats, -inf allowed; token [token]: the ids that stand
-    there. Returns name -> [token], in nats. Source: eqn:token-entropy-autoreg to eqn:token-npmi.
+    there. Returns name -> [token], in nats. Raises DataError for other shapes, ids outside the
+    vocabulary and NaN. Source: eqn:token-entropy-autoreg to eqn:token-npmi.
     """
     statistics = token_statistics(logprob, token)
     offset = np.array([0, len(token)])
     return measures(position(statistics, offset))
 
 
+def _check(logprob: Array, token: NDArray[np.integer]) -> None:
+    if logprob.ndim != 3 or token.shape != logprob.shape[:1] or token.dtype.kind not in "iu":
+        raise DataError(
+            f"logprob must be [token, member, vocab] and token whole numbers [token], "
+            f"got {logprob.shape} and {token.dtype} {token.shape}"
+        )
+    if len(token) and not 0 <= token.min() <= token.max() < logprob.shape[2]:
+        raise DataError(
+            f"token must lie in [0, {logprob.shape[2]}), got {token.min()} to {token.max()}"
+        )
+
+
 def token_statistics(logprob: Array, token: NDArray[np.integer]) -> TokenStatistics:
     """The store's statistics of one hypothesis from its full distributions.
 
     logprob [token, member, vocab] in nats; token [token]. float64 goes in and out as float64.
+    Raises DataError for other shapes, ids outside the vocabulary and NaN.
     """
-    token = np.asarray(token)
+    logprob, token = np.asarray(logprob), np.asarray(token)
+    _check(logprob, token)
     chosen = np.take_along_axis(logprob, token[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
     chosen = chosen.astype(np.result_type(chosen, np.float32))
     prefix = prefix_logprob(chosen, np.array([0, len(token)]))
-    return TokenStatistics(logprob=chosen, **fused_statistics(logprob, prefix))
+    statistics = TokenStatistics(logprob=chosen, **fused_statistics(logprob, prefix))
+    wrong = np.isnan(statistics.entropy_member).any(axis=1)
+    if wrong.any():
+        raise DataError(f"logprob must not be NaN, got one at token {int(wrong.argmax())}")
+    return statistics
 
 
 def position(statistics: TokenStatistics, token_offset: NDArray[np.integer]) -> Position:

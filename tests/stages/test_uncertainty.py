@@ -85,6 +85,19 @@ def test_a_row_that_was_never_written(example_store: Path, tmp_path: Path):
         uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={tmp_path / 'o'}"))
 
 
+def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("mine")
+    store = f"io.store='{example_store}'"
+    with pytest.raises(ConfigError, match=r"io\.out must be a folder, got the file"):
+        uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'file'}"))
+    with pytest.raises(ConfigError, match=r"io\.out must be a folder that can be written"):
+        uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'file' / 'out'}"))
+    members = f"io.member_stores=['{example_store}','{example_store}','{example_store}']"
+    with pytest.raises(StoreError, match="n_member must be 1"):
+        uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'out'}", members))
+    assert {one.name for one in tmp_path.iterdir()} == {"file", example_store.name}
+
+
 def test_a_store_needs_a_place_for_its_results(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"io\.out must name the folder"):
         uncertainty(settings(tmp_path, "io.store=x.h5"))

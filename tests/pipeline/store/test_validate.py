@@ -31,6 +31,35 @@ def _resize_members(file: h5py.File) -> None:
     file["/token/logprob"] = values
 
 
+_ELSEWHERE = "/token/entropy_prex must be stored in the file itself"
+
+
+def _link(file: h5py.File, target: object) -> None:
+    del file["/token/entropy_prex"]
+    file["/token/entropy_prex"] = target
+
+
+def _virtual(file: h5py.File) -> None:
+    """A dataset whose values are in a file that is gone: they read as 0."""
+    layout = h5py.VirtualLayout(file["/token/id"].shape, "float32")
+    layout[:] = h5py.VirtualSource("none.h5", "x", layout.shape)
+    del file["/token/entropy_prex"]
+    file.create_virtual_dataset("/token/entropy_prex", layout)
+
+
+def _narrow(file: h5py.File) -> None:
+    _link(file, file["/token/entropy_prex"][:].astype("float16"))
+
+
+def _huge(file: h5py.File) -> None:
+    """Shapes of terabytes, of which nothing was written."""
+    for name, dataset in list(file["/token"].items()):
+        shape, dtype = (2**40, *dataset.shape[1:]), dataset.dtype
+        del file["/token"][name]
+        file["/token"].create_dataset(name, shape, dtype, chunks=(1024, *shape[1:]))
+    file["/hypothesis/token_offset"][-1] = 2**40
+
+
 def _scalar(file: h5py.File) -> None:
     del file["/sentence/id"]
     file["/sentence/id"] = 3
@@ -46,20 +75,34 @@ def _scalar(file: h5py.File) -> None:
         (_set_row("/token/cross_prex", 2, -1.0), "/token/cross_prex, row 2, must be a cross"),
         (_set_row("/token/id", 3, 11), r"/token/id, row 3, must lie in \[0, vocab_size=11\)"),
         (_set_row("/sentence/id", 2, 5), "/sentence/id, row 2, must be the position"),
-        (_set_row("/sentence/flag", 0, 0), "/sentence/flag, row 0, must have bit 4"),
+        (_set_row("/sentence/flag", 0, 0), "/sentence/flag, row 0, must not be 0"),
         (_set_row("/hypothesis/member", 1, 7), "/hypothesis/member, row 1, must lie in"),
-        (_set_row("/hypothesis/token_offset", 2, 0), "/hypothesis/token_offset, row 2, must not"),
+        (_set_row("/hypothesis/token_offset", 2, 0), "/hypothesis/token_offset, row 2, must rise"),
         (_set_row("/sentence/hypothesis_offset", 7, 9), "hypothesis_offset must run from 0 to 6"),
         (
             lambda file: file.attrs.update(combination="member"),
-            r"member, row 0, must lie in \[0, 3",
+            r"member, row 0, must lie in \[0, n_member=3",
         ),
         (_scalar, r"/sentence/id must be \[sentence\]"),
         (lambda file: file.attrs.update(schema="uncertainty-decode/0"), "attribute schema must be"),
-        (lambda file: file.attrs.update(complete=False), "attribute complete must be true"),
+        (lambda file: file.attrs.update(complete=False), "attribute complete must be True"),
         (lambda file: file.attrs.update(n_member=2, members=["a", "b"]), "/token/logprob must be"),
         (lambda file: file.pop("/token/cross_expr"), "dataset /token/cross_expr must be there"),
         (_resize_members, r"/token/logprob must be \[token, member\]"),
+        (_set_row("/hypothesis/finished", 1, 2), "/hypothesis/finished, row 1, must be 0 or 1"),
+        (_set_row("/hypothesis/score", 1, np.nan), "/hypothesis/score, row 1, must not be NaN"),
+        (_set_row("/sentence/flag", 1, 4), "/sentence/flag, row 1, must have bit 4 only"),
+        (_set_row("/hypothesis/text", 2, b"\xff"), "/hypothesis/text, row 2, must be utf-8"),
+        (_narrow, "/token/entropy_prex must be float32, got float16"),
+        (lambda file: file.attrs.update(members="abc"), "attribute members must be a list"),
+        (lambda file: file.attrs.update(length_penalty="1"), "length_penalty must be a finite num"),
+        (lambda file: file.attrs.update(log_base="2"), "attribute log_base must be 'e'"),
+        (lambda file: _link(file, h5py.SoftLink("/token/cross_prex")), _ELSEWHERE),
+        (lambda file: _link(file, h5py.SoftLink("/nowhere")), _ELSEWHERE),
+        (lambda file: _link(file, h5py.ExternalLink("none.h5", "/x")), _ELSEWHERE),
+        (lambda file: _link(file, file.create_group("group")), _ELSEWHERE),
+        (_virtual, _ELSEWHERE),
+        (_huge, "dataset /token/id must be written whole"),
     ],
 )
 def test_a_fault_is_named(write_store: Write, change: Callable[[h5py.File], None], message: str):
@@ -70,6 +113,43 @@ def test_a_fault_is_named(write_store: Write, change: Callable[[h5py.File], None
     assert faults
     assert faults[0].startswith(f"{path}: ")
     assert any(re.search(message, fault) for fault in faults), faults
+
+
+def test_a_row_that_was_never_written_is_not_read(write_store: Write):
+    path = write_store()
+    with h5py.File(path, "r+") as file:
+        file["/token/logprob"][4, 1] = np.nan
+    with open_store(path) as store:
+        assert len(store.read("/token/logprob", 0, 4)) == 4
+        with pytest.raises(StoreError, match="/token/logprob, row 4, must not be NaN"):
+            store.read("/token/logprob", 2, 6)
+
+
+def test_what_another_toolkit_may_write(write_store: Write):
+    """Texts of fixed length, 1 for true, a flag bit of its own, wider numbers, big-endian ones."""
+    path = write_store()
+    with h5py.File(path, "r+") as file:
+        for name, value in dict(file.attrs).items():
+            if isinstance(value, str):
+                file.attrs[name] = np.bytes_(value)
+        file.attrs["complete"] = np.uint8(1)
+        file.attrs["members"] = np.array([b"a", b"b", b"c"])
+        for name in ("ensemble", "task", "test_set", "beam", "length_penalty", "log_base"):
+            del file.attrs[name]
+        del file["/sentence/reference"]
+        file["/sentence/flag"][0] = 128
+        for name, dtype in (("entropy_prex", ">f4"), ("logprob", "f8")):
+            values = file["/token"][name][:].astype(dtype)
+            del file["/token"][name]
+            file["/token"][name] = values
+        texts = file["/hypothesis/text"][:].astype("S10")
+        del file["/hypothesis/text"]
+        file["/hypothesis/text"] = texts
+    assert validate(path) == []
+    with open_store(path) as store:
+        assert (store.combination, store.members) == ("prex", ["a", "b", "c"])
+        assert store.best_texts()[1] == "text 10"
+        assert store.references() == [None] * 7
 
 
 @pytest.mark.parametrize("kept", [0, 100, 0.5, 0.95])
@@ -90,7 +170,9 @@ def test_foreign_files(tmp_path: Path):
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
     assert "attribute schema must be" in validate(tmp_path / "other.h5")[0]
-    assert "got no file" in validate(tmp_path / "none.h5")[0]
+    for name in ("none.h5", "x" * 300, "."):
+        (fault,) = validate(tmp_path / name)
+        assert str(tmp_path) in fault
 
 
 def test_command_line(write_store: Write, tmp_path: Path):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.store import Flag, Hypothesis, StoreWriter, open_store, validate
+from pipeline.store import Flag, Hypothesis, StoreWriter, TopK, open_store, validate
 
 Make = Callable[..., Hypothesis]
 Write = Callable[..., Path]
@@ -113,6 +113,12 @@ def _with(hypothesis: Hypothesis, **changes: Any) -> Hypothesis:
         (lambda h: replace(h, member=3), "/hypothesis/member .*n_member=3"),
         (lambda h: replace(h, text="a\0b"), "/hypothesis/text .*NUL"),
         (lambda h: replace(h, full_logprob=np.zeros((2, 3, 11))), "same dump"),
+        (lambda h: _with(h, logprob=np.ones((2, 3))), "/token/logprob .*must be a log-prob"),
+        (lambda h: _with(h, entropy_expr=-np.ones(2)), "/token/entropy_expr .*>= 0"),
+        (lambda h: replace(h, token_id=np.array([0.0, 1.0])), "/token/id .*whole numbers"),
+        (lambda h: replace(h, score=None), "/hypothesis/score .*must be numbers"),
+        (lambda h: replace(h, text=None), "/hypothesis/text .*must be text"),
+        (lambda h: replace(h, text="\ud800"), "/hypothesis/text .*must be valid Unicode"),
     ],
 )
 def test_bad_hypotheses_are_refused(
@@ -130,6 +136,78 @@ def test_bad_hypotheses_are_refused(
     assert validate(tmp_path / "s.h5") == []
 
 
+def _top(k: int) -> TopK:
+    return TopK(np.zeros((2, k), int), -np.ones((2, 3, k)), -np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"topk": _top(1)}, {"topk": _top(2)}),
+        (
+            {"full_logprob": -np.ones((2, 3, 11), np.float16)},
+            {"full_logprob": -np.ones((2, 3, 11), np.float32)},
+        ),
+    ],
+)
+def test_distributions_are_kept_alike(
+    tmp_path: Path,
+    attributes: dict[str, Any],
+    make_hypothesis: Make,
+    first: dict[str, Any],
+    second: dict[str, Any],
+):
+    with StoreWriter(tmp_path / "s.h5", **attributes) as store:
+        # A sentence that is refused decides nothing.
+        with pytest.raises(StoreError, match="same dump"):
+            store.add_sentence(
+                0, "s", "r", [make_hypothesis(2), replace(make_hypothesis(2), **first)]
+            )
+        store.add_sentence(0, "s", "r", [replace(make_hypothesis(2), **first)])
+        with pytest.raises(StoreError, match="same dump"):
+            store.add_sentence(1, "s", "r", [replace(make_hypothesis(2), **second)])
+    assert validate(tmp_path / "s.h5") == []
+
+
+def test_a_file_that_is_being_written_is_not_complete(
+    tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
+):
+    with StoreWriter(tmp_path / "s.h5", **attributes) as store:
+        store.add_sentence(0, "s", "r", [make_hypothesis(2)])
+        store._file.flush()
+        (half,) = tmp_path.iterdir()
+        copy = tmp_path / "copy.h5"
+        copy.write_bytes(half.read_bytes())
+    assert "attribute complete must be True" in validate(copy)[0]
+
+
+def test_places_that_cannot_be_written(tmp_path: Path, attributes: dict[str, Any]):
+    (tmp_path / "file").write_text("mine")
+    for path, message in ((tmp_path, "got a folder"), (tmp_path / "file" / "s.h5", "can be writ")):
+        with pytest.raises(StoreError, match=message), StoreWriter(path, **attributes):
+            pass
+    with pytest.raises(StoreError, match="opened by `with`"):
+        StoreWriter(tmp_path / "s.h5", **attributes).add_sentence(0, "s", "r", [])
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_attributes_of_numpy_and_those_that_the_writer_sets(
+    tmp_path: Path, attributes: dict[str, Any]
+):
+    attributes |= {
+        "regime": np.str_("beam"),
+        "vocab_size": np.int64(11),
+        "members": np.array(["a", "b", "c"]),
+        "schema": "uncertainty-decode/1",
+        "log_base": "e",
+    }
+    with StoreWriter(tmp_path / "s.h5", **attributes):
+        pass
+    with open_store(tmp_path / "s.h5") as store:
+        assert store.attributes["complete"] is True
+        assert (store.regime, store.members) == ("beam", ["a", "b", "c"])
+
+
 def test_sentences_come_without_a_gap(tmp_path: Path, attributes: dict[str, Any]):
     with (
         StoreWriter(tmp_path / "s.h5", **attributes) as store,
@@ -145,6 +223,12 @@ def test_sentences_come_without_a_gap(tmp_path: Path, attributes: dict[str, Any]
         ({"vocab_size": None}, "vocab_size must be given"),
         ({"n_member": 2}, r"members must have n_member \(2\) names, got 3"),
         ({"nonsense": 1}, "attribute nonsense is not one of"),
+        ({"log_base": "2"}, "attribute log_base must be 'e'"),
+        ({"config": {"a": 1}}, "attribute config must be text"),
+        ({"config": "a\0b"}, "attribute config .*NUL"),
+        ({"members": ["a", "b", "\ud800"]}, "attribute members .*valid Unicode"),
+        ({"members": "abc"}, "attribute members must be a list of names"),
+        ({"length_penalty": float("nan")}, "length_penalty must be a finite number"),
     ],
 )
 def test_bad_attributes_are_refused(

@@ -45,11 +45,19 @@ def test_mean_square_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Ma
 
 def test_no_value_without_member_stores(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
-    assert np.isnan(heuristic_measures(ensemble, [])["xbleu"]).all()
+    two = [single(store_of, random_hypothesis, ["a"]) for _ in range(2)]
+    for members in ([], two):
+        assert np.isnan(heuristic_measures(ensemble, members)["xbleu"]).all()
+
+
+def test_decodes_of_several_members_are_refused(store_of: StoreOf, random_hypothesis: Make):
+    ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
+    with pytest.raises(StoreError, match="n_member must be 1, as a single member decoded, got 3"):
+        heuristic_measures(ensemble, [ensemble] * 3)
 
 
 def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]] * 2, n_member=3, vocab_size=8)
-    members = [single(store_of, random_hypothesis, ["a"]) for _ in range(2)]
+    members = [single(store_of, random_hypothesis, ["a"]) for _ in range(3)]
     with pytest.raises(StoreError, match="/sentence/source must be that of"):
         heuristic_measures(ensemble, members)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.store import Hypothesis, Store
+from pipeline.store import Hypothesis, Store, TopK
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
 from pipeline.uncertainty.token import token_measures
@@ -92,6 +92,27 @@ def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tm
     )
     report = write_measures(twins_store, tmp_path, GRID)
     assert report["identical_members"] == [["member_0", "member_1"]]
+
+
+@pytest.mark.parametrize("keeps", ["full", "topk"])
+def test_another_token_than_that_of_the_distributions(
+    store_of: StoreOf, random_hypothesis: Make, tmp_path: Path, keeps: str
+):
+    """Token ids that slipped by one: no statistic of the distributions can show it."""
+    base = random_hypothesis(0, full="float32")
+    assert base.full_logprob is not None
+    slipped = (np.asarray(base.token_id) + 1) % 8
+    if keeps == "topk":
+        order = np.argsort(-np.exp(base.full_logprob).mean(axis=1), axis=1)
+        listed = np.take_along_axis(base.full_logprob, order[:, np.newaxis, :6], axis=2)
+        rest = np.take_along_axis(base.full_logprob, order[:, np.newaxis, 6:], axis=2)
+        tail = np.log(np.exp(rest).sum(axis=2))
+        base = replace(base, full_logprob=None, topk=TopK(order[:, :6], listed, tail))
+    for token, off in ((base.token_id, False), (slipped, True)):
+        store = store_of([[replace(base, token_id=token)]], n_member=3, vocab_size=8)
+        report = write_measures(store, tmp_path, GRID)
+        assert (report["recomputed"]["largest_difference_nats"]["logprob"] > 1e-3) == off
+        assert report["ok"] != off
 
 
 def test_measures_of_ones_own(store: Store, tmp_path: Path):

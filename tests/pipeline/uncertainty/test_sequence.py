@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError, StoreError
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty.blocks import measured_blocks
 from pipeline.uncertainty.sequence import sequence_measures
+from pipeline.uncertainty.token import token_statistics
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -101,6 +102,22 @@ def test_one_member(store_of: StoreOf, random_hypothesis: Make):
     assert np.all(table[knowledge] == 0)
 
 
+@pytest.mark.parametrize("regime", ["beam", "sample"])
+def test_one_member_is_every_posterior(store_of: StoreOf, random_hypothesis: Make, regime: str):
+    sentence = [replace(random_hypothesis(0, n_member=1), member=0)]
+    tables = [
+        sequence_measures(
+            store_of([sentence], regime=regime, combination=name, n_member=1, vocab_size=8),
+            beam=1,
+            temperature=1,
+            length_norm=True,
+        )
+        for name in ("prex", "expr", "member")
+    ]
+    assert_frame_equal(tables[0], tables[1])
+    assert_frame_equal(tables[0], tables[2][tables[0].columns])
+
+
 def test_temperature_flattens_the_weights(store_of: StoreOf, random_hypothesis: Make):
     sentence = [random_hypothesis(seed, 1 + seed) for seed in range(4)]
     store = store_of([sentence], **SIZE)
@@ -179,6 +196,21 @@ def test_a_subset_of_members_from_full_distributions(
     assert subset["prex_mi_c"].tolist() == [0, 0]
 
 
+def test_a_subset_is_as_a_store_of_those_members(store_of: StoreOf, random_hypothesis: Make):
+    made = [random_hypothesis(seed, 3 + seed, full="float32") for seed in range(3)]
+    chosen = [2, 0]
+    alone = []
+    for one in made:
+        assert one.full_logprob is not None
+        logprob = one.full_logprob[:, chosen]
+        statistics = token_statistics(logprob, one.token_id)
+        alone.append(replace(one, statistics=statistics, full_logprob=logprob))
+    settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": [True, False]}
+    subset = sequence_measures(store_of([made], **SIZE), members=chosen, **settings)
+    expected = sequence_measures(store_of([alone], **(SIZE | {"n_member": 2})), **settings)
+    assert_frame_equal(subset, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesis: Make):
     store = store_of(sentences_of(random_hypothesis, [2, 3]), **SIZE)
     settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": True, "members": [0, 2]}
@@ -215,6 +247,20 @@ def test_stores_that_were_drawn_otherwise_are_refused(
         sequence_measures(store, beam=1, temperature=1, length_norm=True, measures=[measure])
 
 
+def test_samples_of_which_nothing_was_cut_off(store_of: StoreOf, random_hypothesis: Make):
+    whole = {"sampling_temperature": 1.0, "sampling_top_k": -1, "sampling_top_p": -1.0}
+    store = store_of([[random_hypothesis(0)]], regime="sample", **SIZE, **whole)
+    assert "prex_rmi_smc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
+
+
+def test_settings_by_place_and_as_arrays(store_of: StoreOf, random_hypothesis: Make):
+    store = store_of([[random_hypothesis(0), random_hypothesis(1)]], **SIZE)
+    assert_frame_equal(
+        sequence_measures(store, np.array([1, 2]), np.array([1.0, 10.0]), True),
+        sequence_measures(store, beam=[1, 2], temperature=(1, 10), length_norm=[True]),
+    )
+
+
 def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make):
     store = store_of([[random_hypothesis(0)]], **SIZE)
     with pytest.raises(ConfigError, match="prex_entrpy_c is not a measure"):
@@ -224,7 +270,17 @@ def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make
 
 
 @pytest.mark.parametrize(
-    "change", [{"beam": 0}, {"temperature": 0}, {"beam": []}, {"weights_from": "dec"}]
+    "change",
+    [
+        {"beam": 0},
+        {"beam": 1.5},
+        {"beam": []},
+        {"temperature": 0},
+        {"temperature": float("inf")},
+        {"length_norm": []},
+        {"weights_from": "dec"},
+        {"eos": "none"},
+    ],
 )
 def test_settings_out_of_range(store_of: StoreOf, change: dict[str, Any]):
     settings: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from pipeline.errors import DataError
 from pipeline.uncertainty.kernel import fused_statistics
 from pipeline.uncertainty.token import token_measures
 
@@ -210,6 +211,28 @@ def test_float32_pass_with_impossible_tokens(case: tuple[Float64, NDArray[np.int
     for name, wanted in exact.items():
         assert not np.isnan(fast[name]).any(), name
         np.testing.assert_allclose(fast[name], wanted, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("logprob", "token", "message"),
+    [
+        (np.zeros((2, 3)), [0, 0], r"must be \[token, member, vocab\]"),
+        (np.zeros((2, 1, 3)), [0], r"token whole numbers \[token\]"),
+        (np.zeros((1, 1, 3)), [1.0], "whole numbers"),
+        (np.zeros((1, 1, 3)), [3], r"must lie in \[0, 3\), got 3"),
+        (np.zeros((1, 1, 3)), [-1], r"must lie in \[0, 3\), got -1"),
+        (np.array([[[0.0, -np.inf]], [[np.nan, 0.0]]]), [0, 1], "NaN, got one at token 1"),
+        (np.array([[[0.0, 0.0]], [[0.0, np.nan]]], np.float32), [0, 0], "got one at token 1"),
+    ],
+)
+def test_bad_arrays_are_refused(logprob: Float64, token: list[float], message: str):
+    with pytest.raises(DataError, match=message):
+        token_measures(logprob, np.array(token))
+
+
+def test_a_hypothesis_without_tokens():
+    values = token_measures(np.zeros((0, 2, 3)), np.array([], int))
+    assert {one.shape for one in values.values()} == {(0,)}
 
 
 def test_ten_thousand_tokens():

@@ -51,12 +51,14 @@ def test_every_measure_lies_within(seed: int, n_member: int, k: int, scale: floa
             np.testing.assert_allclose(low, high, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.parametrize("eos", ["include", "zero"])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_checks_use_the_bounds(
     store_of: Callable[..., Store],
     random_hypothesis: Callable[..., Hypothesis],
     tmp_path: Path,
     shift: float,
+    eos: str,
 ):
     made: Any = random_hypothesis(0, vocab_size=30, full="float64")
     statistics = replace(made.statistics, entropy_prex=made.statistics.entropy_prex + shift)
@@ -64,6 +66,6 @@ def test_checks_use_the_bounds(
         made, statistics=statistics, topk=top_of(made.full_logprob, 25), full_logprob=None
     )
     store = store_of([[hypothesis]], n_member=3, vocab_size=30)
-    report = write_measures(store, tmp_path, Grid([1], [1], [True]))
+    report = write_measures(store, tmp_path, Grid([1], [1], [True]), eos=eos)
     assert report["recomputed"]["from"] == "topk"
     assert (report["recomputed"]["tokens_off"] > 0) == (shift > 0)
