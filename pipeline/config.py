@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
@@ -12,12 +13,14 @@ from typing import Any, cast, get_type_hints
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.config_relations import check_relations, name_transcripts
 from pipeline.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
 # Settings that say where and how a run is carried out and never enter a result.
 MACHINE_KEYS = ("io", "part", "from_config", "tracking")
+_MOST_SEED = 2**32 - 1  # numpy takes no larger one
 
 
 def _rule(text: str, holds: Callable[[Any], bool]) -> Any:
@@ -67,7 +70,12 @@ class IoConfig:
 class DataConfig:
     """The corpus and how it is cleaned, split and cut into sub-word units."""
 
-    source: str = _one_of("libreoffice")
+    source: str = _one_of("libreoffice", "files", "sacrebleu")
+    corpus: str = MISSING
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    librispeech: str | None = None
     downloads: str = MISSING
     packages: str | None = None
     pin: bool = MISSING
@@ -75,7 +83,7 @@ class DataConfig:
     max_words: int = _at_least(1)
     dev_sentences: int = _at_least(1)
     test_sentences: int = _at_least(1)
-    train_sentences: int | None = None
+    train_sentences: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
     near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = _at_least(64)
 
@@ -84,10 +92,30 @@ class DataConfig:
 class TestSetConfig:
     """One test set: its role in the paper and what stands in for it here."""
 
-    kind: str = _one_of("held_out", "permuted", "other_side")
+    kind: str = _one_of(
+        "held_out",
+        "permuted",
+        "typos",
+        "truncated",
+        "other_side",
+        "debian_reference",
+        "spoken",
+        "files",
+    )
     corpus: str = MISSING
     in_domain: bool = False
+    regimes: list[str] = field(
+        default_factory=lambda: ["search"],
+        metadata={
+            "rule": "a list of search, teacher_forcing, at least one",
+            "holds": lambda value: bool(value) and {*value} <= {"search", "teacher_forcing"},
+        },
+    )
     language: str | None = None
+    reference_language: str | None = None
+    librispeech_subset: str | None = None
+    stand_in: bool = True
+    path: str | None = None
     also_called: list[str] = field(default_factory=list)
 
 
@@ -120,10 +148,16 @@ class TrainConfig:
     _target_: str = MISSING
     updates: int = _at_least(1)
     batch_tokens: int = _at_least(1)
+    accumulate_batches: int = _at_least(1)
+    processes: int = _at_least(1)
+    precision: str = _one_of("fp32", "fp16", "bf16")
     learning_rate: float = _above(0)
     schedule: str = _one_of("inverse_sqrt", "cosine", "fixed")
     warmup_updates: int = _at_least(0)
-    adam_betas: list[float] = field(default_factory=list)
+    adam_betas: list[float] = _rule(
+        "two numbers in [0, 1)",
+        lambda value: len(value) == 2 and all(0 <= one < 1 for one in value),
+    )
     clip_norm: float = _at_least(0)
     weight_decay: float = _at_least(0)
     label_smoothing: float = _within(0, 1)
@@ -140,7 +174,10 @@ class EnsembleConfig:
 
     name: str = MISSING
     _target_: str = MISSING
-    seeds: list[int] = field(default_factory=list)
+    seeds: list[int] = _rule(
+        f"whole numbers in [0, {_MOST_SEED}]",
+        lambda value: all(0 <= one <= _MOST_SEED for one in value),
+    )
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -153,10 +190,23 @@ class DecodeConfig:
     regime: str = _one_of("beam", "greedy", "teacher_forcing", "sample")
     combination: str = _one_of("prex", "expr", "member")
     beam: int = _at_least(1)
+    n_best: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
     length_penalty: float = MISSING
+    unk_penalty: float = _at_least(0)
+    min_length: int = _at_least(0)
     max_length_ratio: float = _at_least(0)
     max_length_offset: int = _at_least(1)
+    sampling_temperature: float = _above(0)
+    sampling_top_k: int = _at_least(0)
+    sampling_top_p: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
+    seed: int = _at_least(0)
     batch_sentences: int = _at_least(1)
+    part_sentences: int = _at_least(1)
+    search_members: list[str] = field(default_factory=list)
+    hypotheses: str | None = None
+    self_check: bool = MISSING
+    device: str = _one_of("cpu", "cuda")
+    dtype: str = _one_of("float32", "float16")
     also: list[str] = _each(
         "one of expr, members, teacher_forcing",
         lambda value: value in ("expr", "members", "teacher_forcing"),
@@ -179,7 +229,7 @@ class UncertaintyConfig:
     """Settings of the offline measures; lists give the whole grid."""
 
     name: str = MISSING
-    beam: Any = _each("a whole number >= 1", lambda value: isinstance(value, int) and value >= 1)
+    beam: Any = _each("a whole number >= 1", lambda value: type(value) is int and value >= 1)
     temperature: Any = _each("a number > 0", lambda value: _is_number(value) and value > 0)
     length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
     weights_from: str = _one_of("decoding", "prex", "expr")
@@ -254,7 +304,8 @@ def typed(config: DictConfig) -> PipelineConfig:
     except OmegaConfBaseException as error:
         raise ConfigError(_schema_message(error, config)) from None
     _check_rules(PipelineConfig, cast(DictConfig, merged), "")
-    _check_relations(cast(PipelineConfig, merged))
+    check_relations(cast(PipelineConfig, merged))
+    name_transcripts(cast(PipelineConfig, merged))
     OmegaConf.set_readonly(merged, True)
     return cast(PipelineConfig, merged)
 
@@ -311,33 +362,8 @@ def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
                     _check_rules(TestSetConfig, child, f"{key}.{name!s}.")
         elif "holds" in one.metadata and not one.metadata["holds"](plain(value)):
             raise ConfigError(f"{key} must be {one.metadata['rule']}, got {plain(value)}")
-
-
-def _check_relations(config: PipelineConfig) -> None:
-    for name in ("beam", "temperature", "length_norm"):
-        if plain(config.uncertainty[name]) == []:  # type: ignore[index]
-            raise ConfigError(f"uncertainty.{name} must have at least one value, got []")
-    seeds = list(config.ensemble.seeds)
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"ensemble.seeds must be distinct and at least one, got {seeds}")
-    if config.data.min_words > config.data.max_words:
-        raise ConfigError(
-            f"data.min_words must be <= data.max_words, "
-            f"got {config.data.min_words} > {config.data.max_words}"
-        )
-    train = config.train
-    if train.average_last > train.keep_checkpoints:
-        raise ConfigError(
-            f"train.average_last must be <= train.keep_checkpoints ({train.keep_checkpoints}), "
-            f"got {train.average_last}"
-        )
-    available = train.updates // train.checkpoint_interval_updates
-    if available < train.average_last:
-        raise ConfigError(
-            f"train.average_last must be <= the {available} checkpoints that {train.updates} "
-            f"updates give at train.checkpoint_interval_updates="
-            f"{train.checkpoint_interval_updates}, got {train.average_last}"
-        )
+        if any(isinstance(one, float) and not math.isfinite(one) for one in iterate_values(value)):
+            raise ConfigError(f"{key} must be finite, got {plain(value)}")
 
 
 def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
@@ -351,6 +377,8 @@ def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
             where = parent_key or "the configuration"
             return unknown_key_message(key, [str(name) for name in parent], where)
     value = OmegaConf.select(config, key, throw_on_resolution_failure=False) if key else None
+    if "is not a ListConfig" in text:
+        return f"{key} must be a list, got {plain(value)!r}"
     return f"{key or 'the configuration'}: {text} (got {plain(value)!r})"
 
 

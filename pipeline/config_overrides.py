@@ -30,7 +30,8 @@ def check_overrides(arguments: list[str]) -> None:
     try:
         overrides = OverridesParser.create().parse_overrides(texts)
     except HydraException as error:
-        raise ConfigError(f"the command line must be group=option or key=value: {error}") from None
+        reason = " ".join(str(error).splitlines()[:2])  # what follows is a link
+        raise ConfigError(f"the command line must be group=option or key=value: {reason}") from None
     for override in overrides:
         _check_name(override)
     if any(override.key_or_group == "from_config" for override in overrides):

@@ -62,15 +62,16 @@ class PartFolder:
         self.parts = dict(parts)
 
     def missing(self) -> list[str]:
-        """Names of the parts that are not there, or were made from something else."""
-        return [name for name, expected in self.parts.items() if self._made_from(name) != expected]
+        """Names of the parts that are not there or not whole, or were made from something else."""
+        return _not_made(self.root, self.parts)
 
     @contextmanager
     def building(self, name: str) -> Iterator[Path]:
         """A temporary folder that becomes part `name` when the block ends without error."""
         with whole_folder(self.root / name) as folder:
             yield folder
-            write_json(folder / _PART, {"digest": self.parts[name], "name": name})
+            made = {"digest": self.parts[name], "name": name, "file_bytes": _file_bytes(folder)}
+            write_json(folder / _PART, made)
 
     def write_manifest(self) -> None:
         """Delete what is not a part and list the parts; DataError if one is missing."""
@@ -78,20 +79,57 @@ class PartFolder:
         if missing:
             raise DataError(f"{self.root}: parts must all be made, missing {', '.join(missing)}")
         for path in self.root.iterdir():
-            if path.is_dir() and path.name not in self.parts:
+            if path.name in self.parts:
+                continue
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
+            else:
+                path.unlink()
         write_json(self.root / _MANIFEST, self.parts)
-
-    def _made_from(self, name: str) -> str | None:
-        path = self.root / name / _PART
-        return json.loads(path.read_text(encoding="utf-8"))["digest"] if path.is_file() else None
 
 
 def read_manifest(root: Path) -> dict[str, str]:
-    """Name -> digest of the parts of a folder; DataError where there is no manifest."""
+    """Name -> digest of the parts of a folder.
+
+    Raises DataError where there is no manifest, or a part is not as it says: a run that was to
+    replace the parts did not end, or a file was lost.
+    """
     path = root / _MANIFEST
+    stage = root.parent.name
     if not path.is_file():
-        stage = root.parent.name
         raise DataError(f"{path} must exist: run python -m stages.{stage} first")
-    manifest: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        manifest: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(
+            f"{path} must be JSON, got a damaged file ({error}): run python -m stages.{stage} again"
+        ) from None
+    other = _not_made(root, manifest)
+    if other:
+        raise DataError(
+            f"{root} must hold the parts of its manifest, got others or damaged ones for "
+            f"{', '.join(other)}: run python -m stages.{stage} again"
+        )
     return manifest
+
+
+def _not_made(root: Path, parts: Mapping[str, str]) -> list[str]:
+    return [name for name, expected in parts.items() if _made_from(root / name) != expected]
+
+
+def _made_from(part: Path) -> str | None:
+    try:
+        made = json.loads((part / _PART).read_text(encoding="utf-8"))
+        # A cut or a missing file is found by its size; reading all weights would take minutes.
+        whole = made["file_bytes"].items() <= _file_bytes(part).items()
+        return str(made["digest"]) if whole else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _file_bytes(folder: Path) -> dict[str, int]:
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != _PART
+    }

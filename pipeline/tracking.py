@@ -6,6 +6,7 @@ import csv
 import fcntl
 import logging
 import math
+import os
 import re
 import subprocess
 import time
@@ -19,6 +20,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.config import MACHINE_KEYS, ROOT, PipelineConfig
+from pipeline.errors import MachineError
 from pipeline.parts import file_sha256
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ class RunLog:
         if self._client is None:
             return
         run = self._client.get_run(self._run_id)
-        tags = {"mlflow.parentRunId": self._run_id}
+        tags = {key: value for key, value in run.data.tags.items() if "mlflow." not in key}
+        tags["mlflow.parentRunId"] = self._run_id
         child = self._client.create_run(run.info.experiment_id, run_name=name, tags=tags)
         log = RunLog(self._client, child.info.run_id)
         with path.open(encoding="utf-8", newline="") as file:
@@ -145,12 +148,21 @@ class SweepParent(Callback):
 def _experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
     """The client and the experiment's id; one process at a time may create the local store."""
     from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
 
     for chatty in ("alembic", "mlflow", "mlflow.store.db.utils"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
     if uri is not None:
-        return _with_experiment(MlflowClient(uri), name, None)
+        # MLflow's own seven tries take minutes.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+        try:
+            return _with_experiment(MlflowClient(uri), name, None)
+        except MlflowException as error:
+            reason = " ".join(str(error).split())
+            raise MachineError(
+                f"tracking.uri must name an MLflow server that answers, got {uri}: {reason}"
+            ) from None
     root.mkdir(parents=True, exist_ok=True)
     with (root / "mlflow.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -208,7 +220,9 @@ def _leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _git_hash() -> str:
-    result = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unknown"
     return result.stdout.strip() or "unknown"

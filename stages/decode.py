@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from pipeline.config import PipelineConfig, implementation, plain
+from pipeline.config import PipelineConfig, TestSetConfig, implementation
+from pipeline.decoding.job_settings import settings_of, store_attributes
 from pipeline.decoding.plan import Job, jobs
 from pipeline.ensembles import Member
 from pipeline.errors import ConfigError, DataError
@@ -18,10 +19,6 @@ from pipeline.parts import PartFolder, digest, file_sha256, write_json
 from stages import code_digest, run, run_parts
 
 _log = logging.getLogger(__name__)
-# Settings of the search that scoring a given target does not use.
-_SEARCH_ONLY = ("beam", "max_length_ratio", "max_length_offset", "settings", "_target_")
-# Settings that say which jobs there are; what of them a job needs is in the job.
-_PLAN_ONLY = ("name", "also", "regime", "combination")
 
 
 def decode(config: PipelineConfig) -> None:
@@ -32,7 +29,7 @@ def decode(config: PipelineConfig) -> None:
     names = [member.name for member in members]
     plan = {
         job.name: job
-        for job in jobs(config.ensemble.name, names, config.decode, config.task.test_sets)
+        for job in jobs(config.ensemble.name, names, config.decode, _test_sets(config))
     }
     _check_vocabulary(config, members)
     code = code_digest("decode", find_members, _search(config))
@@ -47,37 +44,75 @@ def decode(config: PipelineConfig) -> None:
     elif config.part in plan:
         with folder.building(config.part) as part:
             row = list(plan).index(config.part)
-            _decode_part(config, plan[config.part], members, part / "store.h5", row)
+            resume = root / "resume" / "decode" / config.task.name / config.part
+            _remove_other_work(resume, folder.parts[config.part])
+            resume /= folder.parts[config.part]
+            _decode_part(config, plan[config.part], members, part / "store.h5", resume, row)
     else:
         raise ConfigError(f"part must be one of {', '.join(plan)}, got {config.part}")
 
 
 def _decode_part(
-    config: PipelineConfig, job: Job, ensemble: Sequence[Member], store: Path, row: int
+    config: PipelineConfig,
+    job: Job,
+    ensemble: Sequence[Member],
+    store: Path,
+    resume: Path,
+    row: int,
 ) -> None:
     import torch
 
-    from pipeline.decoding.ensemble import as_ensemble
-    from pipeline.decoding.run import Decoder, decode_to_store
-    from pipeline.decoding.teacher_forcing import score_targets
+    from pipeline.decoding.estimate import estimate, refuse_what_does_not_fit
+    from pipeline.decoding.run import decode_to_store
+    from pipeline.decoding.self_check import SELF_CHECK_SENTENCES, self_check
+    from pipeline.decoding.start import decoder_of
     from pipeline.decoding.test_set import read_test_set
     from pipeline.fairseq_bridge.models import load_dictionary, load_member
 
     torch.set_num_threads(1)
     source, target = (load_dictionary(path) for path in _dictionaries(config))
-    members = [one for one in ensemble if one.name in job.members]
-    model = as_ensemble(
-        [load_member(one.description["model"], one.weights, source, target) for one in members]
+    load = {
+        one.name: partial(
+            load_member,
+            one.description["model"],
+            one.weights,
+            source,
+            target,
+            config.decode.device,
+            config.decode.dtype,
+        )
+        for one in ensemble
+    }
+    test_set = read_test_set(_test_set(config, job))
+    taken = _hypotheses(config, job)
+    decoder = decoder_of(
+        job,
+        load,
+        _search(config),
+        (source, target),
+        config.decode,
+        config.dump,
+        None if taken is None else (taken, test_set),
     )
-    search = score_targets if job.regime == "teacher_forcing" else _search(config)
-    decode_to_store(
-        Decoder(source, target, model, search, config.decode, config.dump),
-        read_test_set(_test_set(config, job)),
-        store,
-        _attributes(config, job, members, model.vocab_size),
-        f"decode {job.name}",
-        row,
+    lengths = [len(one.source_pieces) + 1 for one in test_set]
+    expected = estimate(
+        lengths, decoder.model, job.regime, job.combination, config.decode, config.dump
     )
+    _log.info("%s: %s", job.name, expected)
+    refuse_what_does_not_fit(expected, store.parent, job.name)
+    if config.decode.self_check:
+        first = [one.encoded(source, target) for one in test_set[:SELF_CHECK_SENTENCES]]
+        difference = self_check(decoder, first, job.combination)
+        _log.info("%s: self-check passed, largest difference %.1e nats", job.name, difference)
+    attributes = _attributes(config, job, ensemble, decoder.model.vocab_size)
+    decode_to_store(decoder, test_set, store, attributes, f"decode {job.name}", resume, row)
+
+
+def _remove_other_work(folder: Path, own: str) -> None:
+    """Delete what was begun for a part with other settings, weights or code."""
+    for path in folder.glob("*"):
+        if path.name != own:
+            shutil.rmtree(path)
 
 
 def _search(config: PipelineConfig) -> Any:
@@ -85,54 +120,50 @@ def _search(config: PipelineConfig) -> Any:
 
 
 def _attributes(
-    config: PipelineConfig, job: Job, members: Sequence[Member], vocab_size: int
+    config: PipelineConfig, job: Job, ensemble: Sequence[Member], vocab_size: int
 ) -> dict[str, Any]:
-    """Root attributes of a job's store."""
-    beam = None if job.regime == "teacher_forcing" else config.decode.beam
-    settings = {"job": asdict(job) | {"members": list(job.members)}, **_settings(config, job)}
-    signature = {
-        "task": config.task.name,
-        "set": job.test_set,
-        "ensemble": job.ensemble,
-        "members": f"{len(members)}:{digest(*(one.sha256 for one in members))[:12]}",
-        "regime": job.regime,
-        "combination": job.combination,
-        "beam": beam,
-        "length_penalty": config.decode.length_penalty,
-        "decode": digest(*_content(config, job, members))[:12],
+    from pipeline.store import open_store
+
+    searching: Sequence[str] = job.search_members
+    taken = _hypotheses(config, job)
+    if taken is not None:
+        with open_store(taken) as store:
+            searching = store.attributes.get("search_members", [])
+    weights = [one.sha256 for one in ensemble if one.name in job.members]
+    digests = {
+        "members": digest(*weights),
+        "decode": digest(*_content(config, job, ensemble)),
     }
-    return {
-        "task": config.task.name,
-        "test_set": job.test_set,
-        "ensemble": job.ensemble,
-        "regime": job.regime,
-        "combination": job.combination,
-        "beam": beam,
-        "length_penalty": config.decode.length_penalty,
-        "members": [one.name for one in members],
-        "search_members": [one.name for one in members],
-        "vocab_size": vocab_size,
-        "config": yaml.safe_dump(settings, sort_keys=True, allow_unicode=True),
-        "signature": "|".join(
-            f"{key}:{value}" for key, value in signature.items() if value is not None
-        ),
-    }
+    settings = settings_of(job, config.decode, config.dump)
+    return store_attributes(config.task.name, job, settings, searching, vocab_size, digests)
 
 
-def _content(config: PipelineConfig, job: Job, members: Sequence[Member]) -> list[Any]:
+def _content(config: PipelineConfig, job: Job, ensemble: Sequence[Member]) -> list[Any]:
     """What a job's store is made from: settings and the sha256 of weights and files."""
-    weights = [one.sha256 for one in members if one.name in job.members]
-    files = [_test_set(config, job), *_dictionaries(config)]
-    return [asdict(job), _settings(config, job), weights, [file_sha256(path) for path in files]]
+    weights = [one.sha256 for one in ensemble if one.name in job.members]
+    taken = _hypotheses(config, job)
+    files = [_test_set(config, job), *_dictionaries(config), *([taken] if taken else [])]
+    settings = settings_of(job, config.decode, config.dump)
+    return [settings, weights, [file_sha256(path) for path in files]]
 
 
-def _settings(config: PipelineConfig, job: Job) -> dict[str, Any]:
-    """The settings that enter the result of a job."""
-    unused = _PLAN_ONLY + (_SEARCH_ONLY if job.regime == "teacher_forcing" else ())
-    decode_settings = {
-        key: value for key, value in plain(config.decode).items() if key not in unused
-    }
-    return {"decode": decode_settings, "dump": plain(config.dump)}
+def _test_sets(config: PipelineConfig) -> dict[str, TestSetConfig]:
+    """The test sets that could be prepared."""
+    prepared = _existing(_prepared(config) / "manifest.json")
+    absent = json.loads(prepared.read_text(encoding="utf-8")).get("absent_sets", {})
+    for role, reason in absent.items():
+        _log.info("no decode of %s, which is absent: %s", role, reason)
+    return {role: one for role, one in config.task.test_sets.items() if role not in absent}
+
+
+def _hypotheses(config: PipelineConfig, job: Job) -> Path | None:
+    """The store whose hypotheses a job scores instead of searching."""
+    if not job.takes_hypotheses or config.decode.hypotheses is None:
+        return None
+    path = Path(config.decode.hypotheses.replace("{test_set}", job.test_set))
+    if not path.is_file():
+        raise ConfigError(f"decode.hypotheses must name a decode store, got {path}, which is none")
+    return path
 
 
 def _check_vocabulary(config: PipelineConfig, members: Sequence[Member]) -> None:

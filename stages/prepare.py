@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from pipeline.config import PipelineConfig
+from pipeline.data.card import data_card, subsets
+from pipeline.data.corpus import AlignedSentence
 from pipeline.data.evaluation_sets import (
     HeldOutText,
     Row,
+    in_task_languages,
     languages_needed,
     make_set,
-    parallel_rows,
+    why_absent,
     write_rows,
 )
 from pipeline.data.parallel import ParallelData, make_parallel_data
-from pipeline.data.units import Units, learn_units, piece_counts
+from pipeline.data.spool import SpooledSentences
+from pipeline.data.units import Units, evenly, learn_units, piece_counts
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
 from pipeline.parts import file_sha256, whole_folder, write_json
 from stages import run
@@ -24,63 +32,96 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(config: PipelineConfig) -> None:
-    """Make {io.root}/prepare/{task.name}/: units, binarised training text, test sets, manifest."""
+    """Make {io.root}/prepare/{task.name}/: units, binarised training text, sets, card, manifest."""
     task, data = config.task, config.data
     pair = (task.source_language, task.target_language)
-    parallel = make_parallel_data(data, pair, languages_needed(task), config.seed)
-    units = learn_units(
-        (side for sentence in parallel.train for side in sentence.text.values()),
-        data.vocabulary_size,
-    )
-    test = HeldOutText(parallel.test, task, units, config.seed)
-    sets = {role: make_set(role, one, test) for role, one in task.test_sets.items()}
-    dev = list(parallel_rows(HeldOutText(parallel.dev, task, units, config.seed), pair[0]))
+    downloads = Path(data.downloads)
+    downloads.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=downloads, prefix=".train-") as spool:
+        train = SpooledSentences(Path(spool) / "train.jsonl", sorted(pair))
+        parallel = make_parallel_data(data, task, languages_needed(task), config.seed, train)
+        texts = (side for sentence in train for side in sentence.text.values())
+        units = learn_units(evenly(texts, len(pair) * len(train)), data.vocabulary_size)
+        sets, absent = _test_sets(config, parallel, units)
+        dev = list(in_task_languages(HeldOutText(parallel.dev, task, units, config.seed)))
 
-    target = Path(config.io.root) / "prepare" / task.name
-    with whole_folder(target) as folder:
-        units.write(folder / "units.model", folder / "units.vocab")
-        _write_fairseq(folder / "fairseq", pair, parallel, units)
-        write_rows(folder / "dev.jsonl", dev)
-        for role, rows in sets.items():
-            write_rows(folder / "test" / f"{role}.jsonl", rows)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        manifest = {
-            "task": task.name,
-            "corpus": parallel.corpus.name,
-            "licence": parallel.corpus.licence,
-            "packages": parallel.corpus.packages,
-            "counts": parallel.counts
-            | {"test_sets": _set_counts(sets, len(test.sentences), units)},
-            "files": {path.relative_to(folder).as_posix(): file_sha256(path) for path in files},
-        }
-        write_json(folder / "manifest.json", manifest)
+        target = Path(config.io.root) / "prepare" / task.name
+        with whole_folder(target) as folder:
+            units.write(folder / "units.model", folder / "units.vocab")
+            _write_fairseq(folder / "fairseq", pair, parallel, units)
+            write_rows(folder / "dev.jsonl", dev)
+            for role, rows in sets.items():
+                write_rows(folder / "test" / f"{role}.jsonl", rows)
+            card = data_card(task, subsets(parallel), sets, absent, parallel.counts)
+            (folder / "data_card.md").write_text(card, encoding="utf-8", newline="\n")
+            manifest = _manifest(config, parallel, sets, absent, units)
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+            write_json(folder / "manifest.json", manifest | {"files": hashes})
     _log.info("wrote %s: %d files", target, len(files) + 1)
+
+
+def _manifest(
+    config: PipelineConfig,
+    parallel: ParallelData,
+    sets: dict[str, list[Row]],
+    absent: dict[str, str],
+    units: Units,
+) -> dict[str, Any]:
+    corpora = [parallel.text.train, *(made.corpus for made in parallel.other.values())]
+    return {
+        "task": config.task.name,
+        "corpus": corpora[0].name,
+        "licence": corpora[0].licence,
+        "packages": {name: one for corpus in corpora for name, one in corpus.packages.items()},
+        "absent_sets": absent,
+        "counts": parallel.counts | {"test_sets": _set_counts(sets, parallel, units)},
+    }
+
+
+def _test_sets(
+    config: PipelineConfig, parallel: ParallelData, units: Units
+) -> tuple[dict[str, list[Row]], dict[str, str]]:
+    """Role -> rows of each set that can be made, and role -> reason of each that cannot."""
+    test = HeldOutText(parallel.test, config.task, units, config.seed)
+    sets: dict[str, list[Row]] = {}
+    absent = dict(parallel.absent)
+    for role, test_set in config.task.test_sets.items():
+        text = test
+        if role in parallel.other:
+            text = replace(test, sentences=parallel.other[role].sentences)
+        elif reason := why_absent(test_set, parallel.text.test_languages, parallel.text.test_name):
+            absent[role] = reason
+        if role not in absent:
+            sets[role] = make_set(role, test_set, text)
+    return sets, absent
 
 
 def _write_fairseq(
     folder: Path, pair: tuple[str, str], parallel: ParallelData, units: Units
 ) -> None:
-    splits = {
-        split: [[units.pieces(sentence.text[side]) for sentence in sentences] for side in pair]
-        for split, sentences in (("train", parallel.train), ("valid", parallel.dev))
-    }
-    train = (pieces for side in splits["train"] for pieces in side)
+    def cut(sentences: Iterable[AlignedSentence], side: str) -> Iterator[list[str]]:
+        return (units.pieces(sentence.text[side]) for sentence in sentences)
+
+    train = (pieces for side in pair for pieces in cut(parallel.train, side))
     write_dictionaries(folder, pair, piece_counts(units.vocabulary(), train))
-    for split, (source, target) in splits.items():
-        write_split(folder, split, pair, (source, target))
+    for split, sentences in (("train", parallel.train), ("valid", parallel.dev)):
+        write_split(folder, split, pair, (cut(sentences, pair[0]), cut(sentences, pair[1])))
 
 
 def _set_counts(
-    sets: dict[str, list[Row]], held_out: int, units: Units
+    sets: dict[str, list[Row]], parallel: ParallelData, units: Units
 ) -> dict[str, dict[str, int]]:
-    """Of each test set: rows, held-out sentences left out, source pieces, unknown ones of them."""
+    """Of each test set: rows, sentences left out, source pieces, unknown ones of them."""
     known = set(units.vocabulary())
     counts = {}
     for role, rows in sets.items():
         pieces = [piece for row in rows for piece in row.source_pieces]
+        other = parallel.other.get(role)
+        n_sentence = len(other.sentences if other else parallel.test)
         counts[role] = {
             "rows": len(rows),
-            "left_out": held_out - len(rows),
+            "left_out": n_sentence - len(rows),
             "source_pieces": len(pieces),
             "unknown_source_pieces": sum(piece not in known for piece in pieces),
         }

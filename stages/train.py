@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pipeline import tracking
 from pipeline.config import PipelineConfig, implementation, plain
-from pipeline.errors import DataError
-from pipeline.fairseq_bridge.training import TrainJob
+from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.parts import PartFolder, digest, file_sha256
 from stages import code_digest, run, run_parts
 
@@ -34,11 +34,13 @@ def train(config: PipelineConfig) -> None:
     )
     resume = root / "resume" / "train" / config.task.name
     if config.part is not None:
+        if config.part not in folder.parts:
+            raise ConfigError(f"part must be one of {', '.join(folder.parts)}, got {config.part}")
         _train_part(config, folder, data, resume)
         return
     trained = run_parts(config, folder)
     shutil.rmtree(resume, ignore_errors=True)
-    _log.info("%s: %d members, %d trained now", folder.root, len(folder.parts), len(trained))
+    _log.info("%s: %d of %d members trained now", folder.root, len(trained), len(folder.parts))
     with tracking.open_run(config, "train") as log:
         for name in trained:
             log.curve(name, folder.root / name / "curve.csv", step="update")

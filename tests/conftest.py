@@ -60,4 +60,40 @@ def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for page, lines in pages.items()
         }
         build_deb(folder, name, files)
+    _build_other_packages(folder)
     return folder
+
+
+def _build_other_packages(folder: Path) -> None:
+    """Packages of the shape of Debian Reference and of Fish Fillets, 24 sentences each."""
+    languages = ("en", "de", "fr")
+    verbs = {
+        "en": ("Mount", "Check", "Erase"),
+        "de": ("Binden", "Prüfen", "Löschen"),
+        "fr": ("Montez", "Vérifiez", "Effacez"),
+    }
+    disks = {
+        "en": "every slow disk number {} tonight",
+        "de": "jede langsame Platte Nummer {} heute",
+        "fr": "chaque disque lent numéro {} ensuite",
+    }
+    numbers = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+    for language in languages:
+        body = "".join(
+            f'<h3><a id="{verb_place}-{number}"></a>1.1. Title</h3>'
+            f"<p>{verb} {disks[language].format(number)}.</p>"
+            for (verb_place, verb), number in itertools.product(enumerate(verbs[language]), numbers)
+        )
+        path = f"usr/share/debian-reference/ch01.{language}.html"
+        build_deb(folder, f"debian-reference-{language}", {path: f"<body>{body}</body>"})
+    asked = {"de": "Warum schwimmt {} denn {}?", "fr": "Pourquoi {} nage-t-il {} ?"}
+    fish = ("Anna", "Bert", "Carl")
+    scripts = {
+        f"usr/share/games/fillets-ng/script/cave/dialogs_{language}.lua": "".join(
+            f'dialogId("line-{name}-{number}", "font_small", "So why is {name} swimming {number}?")'
+            f'\ndialogStr("{text.format(name, number)}")\n\n'
+            for name, number in itertools.product(fish, numbers)
+        )
+        for language, text in asked.items()
+    }
+    build_deb(folder, "fillets-ng-data", scripts)

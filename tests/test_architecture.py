@@ -16,6 +16,7 @@ SOURCES = sorted((ROOT / "pipeline").rglob("*.py")) + sorted((ROOT / "stages").g
 LEVELS = {
     "config": 0,
     "config_overrides": 0,
+    "config_relations": 0,
     "errors": 0,
     "parts": 0,
     "progress": 0,

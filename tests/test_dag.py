@@ -16,6 +16,7 @@ OUTSIDE_DVC = {"sweep", "plan"}
 NO_RESULT = {
     "pipeline/config.py",
     "pipeline/config_overrides.py",
+    "pipeline/config_relations.py",
     "pipeline/errors.py",
     "pipeline/parts.py",
     "pipeline/progress.py",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,12 +27,18 @@ class Paragraph(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus as read, before any cleaning, with where it came from."""
+    """A corpus as read, before any cleaning, with where it came from.
+
+    `paragraphs()` reads it once more from its beginning; `languages` are those that it has of the
+    ones that were asked for.
+    """
 
     name: str
     licence: str
+    domain: str
     packages: dict[str, dict[str, str]]
-    paragraphs: list[Paragraph]
+    languages: frozenset[str]
+    paragraphs: Callable[[], Iterator[Paragraph]]
 
 
 class AlignedSentence(NamedTuple):
@@ -55,26 +62,20 @@ def split_sentences(text: str) -> list[str]:
 
 
 def align(
-    paragraphs: Iterable[Paragraph], languages: list[str]
-) -> tuple[list[AlignedSentence], dict[str, int]]:
-    """Sentences in all of `languages`, of the paragraphs where all sides have as many; and counts.
+    paragraphs: Iterable[Paragraph], languages: list[str], counts: Counter[str]
+) -> Iterator[AlignedSentence]:
+    """Sentences in all of `languages`, of the paragraphs where all sides have as many.
 
-    The counts: paragraphs read and dropped, sentences written.
+    Adds to `counts`: paragraphs read and dropped, sentences given.
     """
-    aligned: list[AlignedSentence] = []
-    read = dropped = 0
+    for name in ("paragraphs_read", "paragraphs_with_unequal_sentence_counts", "sentences"):
+        counts[name] += 0
     for paragraph in paragraphs:
-        read += 1
+        counts["paragraphs_read"] += 1
         sides = [paragraph.sentences.get(language, []) for language in languages]
         if not sides[0] or len({len(side) for side in sides}) != 1:
-            dropped += 1
+            counts["paragraphs_with_unequal_sentence_counts"] += 1
             continue
-        aligned += [
-            AlignedSentence(paragraph.page, dict(zip(languages, sentence, strict=True)))
-            for sentence in zip(*sides, strict=True)
-        ]
-    return aligned, {
-        "paragraphs_read": read,
-        "paragraphs_with_unequal_sentence_counts": dropped,
-        "sentences": len(aligned),
-    }
+        counts["sentences"] += len(sides[0])
+        for sentence in zip(*sides, strict=True):
+            yield AlignedSentence(paragraph.page, dict(zip(languages, sentence, strict=True)))

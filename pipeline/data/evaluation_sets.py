@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pipeline.config import TaskConfig, TestSetConfig
 from pipeline.data.corpus import AlignedSentence
-from pipeline.data.corrupt import permute
+from pipeline.data.corrupt import cut_short, misspell, permute
 from pipeline.data.units import Units, detokenise
 from pipeline.errors import ConfigError, DataError
 
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """What a set is made from: held-out sentences of a task, its units, the seed."""
+    """What a set is made from: sentences apart from training, the task, its units, the seed."""
 
     sentences: Sequence[AlignedSentence]
     task: TaskConfig
@@ -42,9 +42,9 @@ def languages_needed(task: TaskConfig) -> set[str]:
     """
     languages = {task.source_language, task.target_language}
     for role, test_set in task.test_sets.items():
-        if test_set.language is not None:
-            languages.add(test_set.language)
-        elif test_set.kind == "other_side":
+        sides = (test_set.language, test_set.reference_language)
+        languages.update(side for side in sides if side is not None)
+        if test_set.kind == "other_side" and test_set.language is None:
             raise ConfigError(
                 f"task.test_sets.{role}.language must be given for kind other_side, got null"
             )
@@ -57,18 +57,27 @@ def make_set(role: str, test_set: TestSetConfig, held_out: HeldOutText) -> list[
     if not rows:
         raise DataError(
             f"test set {role} ({test_set.kind}) must hold a sentence, got none of "
-            f"{len(held_out.sentences)} held-out ones"
+            f"{len(held_out.sentences)} sentences"
         )
     return rows
 
 
-def parallel_rows(held_out: HeldOutText, source_language: str) -> Iterator[Row]:
-    """Rows with the text in `source_language` as source and the task's target as reference."""
+def why_absent(test_set: TestSetConfig, languages: frozenset[str], corpus: str) -> str | None:
+    """Why a set cannot be made of sentences in `languages`; None: it can."""
+    lacking = {test_set.language, test_set.reference_language} - languages - {None}
+    return f"{corpus} has no side in {sorted(map(str, lacking))[0]}" if lacking else None
+
+
+def parallel_rows(
+    held_out: HeldOutText, source_language: str, reference_language: str
+) -> Iterator[Row]:
+    """Rows with one side as source and another as reference, which is None where it is missing."""
+    units = held_out.units
     for number, sentence in enumerate(held_out.sentences):
         source = sentence.text[source_language]
-        reference = sentence.text[held_out.task.target_language]
-        units = held_out.units
-        yield Row(number, source, reference, units.pieces(source), units.pieces(reference))
+        reference = sentence.text.get(reference_language)
+        pieces = None if reference is None else units.pieces(reference)
+        yield Row(number, source, reference, units.pieces(source), pieces)
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -87,26 +96,65 @@ def read_rows(path: Path) -> list[Row]:
         return [Row(**json.loads(line)) for line in file]
 
 
-def _held_out(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
-    yield from parallel_rows(held_out, held_out.task.source_language)
+def in_task_languages(held_out: HeldOutText) -> Iterator[Row]:
+    """Rows with source and reference in the languages of the task."""
+    task = held_out.task
+    return parallel_rows(held_out, task.source_language, task.target_language)
+
+
+def _as_it_is(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
+    return in_task_languages(held_out)
 
 
 def _other_side(test_set: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
     assert test_set.language is not None  # languages_needed has checked it
-    yield from parallel_rows(held_out, test_set.language)
+    reference_language = test_set.reference_language or held_out.task.target_language
+    return parallel_rows(held_out, test_set.language, reference_language)
 
 
 def _permuted(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
     number = 0
-    for row in parallel_rows(held_out, held_out.task.source_language):
+    for row in in_task_languages(held_out):
         pieces = permute(row.source_pieces, held_out.seed, row.id)
         if pieces is not None:
             yield Row(number, detokenise(pieces), None, pieces, None)
             number += 1
 
 
+def _typos(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
+    # What was meant is still there: the translation of the clean text is the reference.
+    return _changed(misspell, held_out, keep_reference=True)
+
+
+def _truncated(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
+    return _changed(cut_short, held_out, keep_reference=False)
+
+
+def _changed(
+    change: Callable[[str, int, int], str | None], held_out: HeldOutText, *, keep_reference: bool
+) -> Iterator[Row]:
+    """Rows with another source text; those that cannot be changed are left out."""
+    number = 0
+    for row in in_task_languages(held_out):
+        source = change(row.source, held_out.seed, row.id)
+        if source is not None:
+            pieces = held_out.units.pieces(source)
+            changed = replace(row, id=number, source=source, source_pieces=pieces)
+            yield (
+                changed
+                if keep_reference
+                else replace(changed, reference=None, reference_pieces=None)
+            )
+            number += 1
+
+
 _KINDS: dict[str, Callable[[TestSetConfig, HeldOutText], Iterator[Row]]] = {
-    "held_out": _held_out,
+    "held_out": _as_it_is,
     "permuted": _permuted,
+    "typos": _typos,
+    "truncated": _truncated,
     "other_side": _other_side,
+    "debian_reference": _as_it_is,
+    "spoken": _as_it_is,
+    "files": _as_it_is,
 }

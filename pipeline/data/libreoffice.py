@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 from pipeline.config import DataConfig
+from pipeline.data.cache import cached_paragraphs
 from pipeline.data.corpus import Corpus, Paragraph, split_sentences
-from pipeline.data.packages import Package, find_packages, package_files
+from pipeline.data.packages import Package, find_packages, origin, package_files
 from pipeline.errors import DataError
-from pipeline.parts import digest, file_sha256
 
 _HELP = "usr/share/libreoffice/help"
 _LOCALES = {"en": "en-US"}  # where the folder is not named as the language
 _TEXT_TAGS = {"p", "h1", "h2", "h3", "h4", "h5", "h6"}
-_log = logging.getLogger(__name__)
 
 
 def read_libreoffice(data: DataConfig, languages: list[str]) -> Corpus:
     """Paragraphs that exist in all `languages`, joined on page and element id, in a fixed order.
 
-    What was parsed is kept in `data.downloads` under a digest of the packages and of this code.
+    What was parsed is kept in `data.downloads`.
     Raises MachineError where a package cannot be had, DataError where the packages share nothing.
     """
     downloads = Path(data.downloads)
     names = [f"libreoffice-help-{_locale(language).lower()}" for language in languages]
     folder = Path(data.packages) if data.packages is not None else None
     packages = find_packages(names, downloads, folder, data.pin)
-    code = [file_sha256(Path(__file__)), file_sha256(Path(__file__).with_name("corpus.py"))]
-    key = digest(languages, [package.sha256 for package in packages], code)
-    cache = downloads / f"libreoffice-{key[:16]}.jsonl"
-    if not cache.is_file():
-        _log.info("parsing the help pages of %s", ", ".join(names))
-        _write_whole(cache, _joined(packages, languages))
+    parsed = cached_paragraphs(
+        Path(__file__), downloads, packages, lambda: _joined(packages, languages)
+    )
     return Corpus(
         name="LibreOffice help",
         licence="MPL-2.0",
-        packages={one.name: {"version": one.version, "sha256": one.sha256} for one in packages},
-        paragraphs=list(_read_cache(cache)),
+        domain="software help",
+        packages=origin(packages),
+        languages=frozenset(languages),
+        paragraphs=parsed,
     )
 
 
@@ -109,19 +104,3 @@ def _joined(packages: list[Package], languages: list[str]) -> Iterator[Paragraph
             f"{', '.join(package.path.name for package in packages)} must share help pages below "
             f"{_HELP}, got none"
         )
-
-
-def _write_whole(cache: Path, paragraphs: Iterator[Paragraph]) -> None:
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    temporary = cache.with_name(f".{cache.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
-        for paragraph in paragraphs:
-            file.write(json.dumps(paragraph, ensure_ascii=False, separators=(",", ":")) + "\n")
-    temporary.replace(cache)
-
-
-def _read_cache(cache: Path) -> Iterator[Paragraph]:
-    with cache.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            page, sentences = json.loads(line)
-            yield Paragraph(page, sentences)

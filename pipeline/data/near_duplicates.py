@@ -10,36 +10,45 @@ from collections.abc import Sequence
 _WORD = re.compile(r"\w+")
 
 
-def near_duplicates(texts: Sequence[str], held_out: Sequence[str], jaccard: float) -> list[bool]:
-    """[sentence] of `texts`: is its word overlap with any of `held_out` at least `jaccard`?
+class HeldOutIndex:
+    """The held-out sentences, by their rarest words.
 
     The overlap is the Jaccard index of the sets of lower-cased words, 0 < `jaccard` <= 1. Two sets
     that overlap that much share one of their rarest words, so only those are looked up.
     """
-    held_words = [_words(text) for text in held_out]
-    frequency = Counter(word for words in held_words for word in words)
 
-    def rarest(words: frozenset[str]) -> list[str]:
+    def __init__(self, held_out: Sequence[str], jaccard: float) -> None:
+        self._jaccard = jaccard
+        held_words = [_words(text) for text in held_out]
+        frequency = Counter(word for words in held_words for word in words)
+        in_order = sorted(frequency, key=lambda word: (frequency[word], word))
+        # From 1, the rarest word, so that `filter` leaves out what is not there.
+        self._rank = {word: rank for rank, word in enumerate(in_order, 1)}
+        self._with_word: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
+        for words in held_words:
+            ranks = sorted(self._rank[word] for word in words)
+            for rank in self._rarest(ranks, len(words)):
+                self._with_word[rank].append(frozenset(ranks))
+
+    def is_near(self, text: str) -> bool:
+        """Is the word overlap of `text` with any held-out sentence at least `jaccard`?"""
+        words = _words(text)
+        ranks = sorted(filter(None, map(self._rank.get, words)))
+        rarest = self._rarest(ranks, len(words))
+        candidates = [held for rank in rarest for held in self._with_word.get(rank, ())]
+        known = frozenset(ranks) if candidates else frozenset()
+        for held in candidates:
+            shared = len(known & held)
+            if shared / (len(words) + len(held) - shared) >= self._jaccard:
+                return True
+        return False
+
+    def _rarest(self, ranks: list[int], n_word: int) -> list[int]:
+        """Of the words of a text that are known, in order, the first that must hold a match."""
         # Rounded first: 0.8 * 5 words must need 4 shared ones, whatever the last float digit.
-        needed = max(1, math.ceil(round(jaccard * len(words), 9)))
-        in_order = sorted(words, key=lambda word: (frequency[word], word))
-        return in_order[: len(words) - needed + 1]
-
-    index: defaultdict[str, list[int]] = defaultdict(list)
-    for number, words in enumerate(held_words):
-        for word in rarest(words):
-            index[word].append(number)
-
-    def is_near(words: frozenset[str]) -> bool:
-        candidates = {number for word in rarest(words) for number in index.get(word, ())}
-        return any(_overlap(words, held_words[number]) >= jaccard for number in candidates)
-
-    return [is_near(_words(text)) for text in texts]
+        needed = max(1, math.ceil(round(self._jaccard * n_word, 9)))
+        return ranks[: max(0, len(ranks) - needed + 1)]
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))

@@ -20,6 +20,10 @@ TESTED_VERSIONS = {
     "libreoffice-help-en-us": "4:7.4.7-1+deb12u14",
     "libreoffice-help-de": "4:7.4.7-1+deb12u14",
     "libreoffice-help-fr": "4:7.4.7-1+deb12u14",
+    "debian-reference-en": "2.100",
+    "debian-reference-de": "2.100",
+    "debian-reference-fr": "2.100",
+    "fillets-ng-data": "1.0.1-1.1",
 }
 _TIMEOUT_SECONDS = 20
 _log = logging.getLogger(__name__)
@@ -33,6 +37,11 @@ class Package:
     version: str
     sha256: str
     path: Path
+
+
+def origin(packages: list[Package]) -> dict[str, dict[str, str]]:
+    """Name -> version and sha256, for a manifest."""
+    return {one.name: {"version": one.version, "sha256": one.sha256} for one in packages}
 
 
 def find_packages(
@@ -100,7 +109,7 @@ def _package(name: str, folder: Path, pin: bool) -> Package:
     if result.returncode:
         raise DataError(f"{path} must be a Debian package, got: {_complaint(result)}")
     version = result.stdout.strip()
-    tested = TESTED_VERSIONS.get(name)
+    tested = TESTED_VERSIONS.get(name, "in a tested version, of which there is none,")
     if pin and version != tested:
         raise MachineError(f"data.pin=true demands {name} {tested}, got {version} in {path}")
     return Package(name, version, file_sha256(path), path)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from pipeline.config import DataConfig
-from pipeline.data.clean import PIVOT, LengthRange, clean
-from pipeline.data.corpus import AlignedSentence, Corpus, align
-from pipeline.data.libreoffice import read_libreoffice
-from pipeline.data.near_duplicates import near_duplicates
+from pipeline.config import DataConfig, TaskConfig
+from pipeline.data.clean import CleaningRules, clean
+from pipeline.data.corpus import AlignedSentence, align
+from pipeline.data.language import languages_of
+from pipeline.data.near_duplicates import HeldOutIndex
+from pipeline.data.other_corpora import KINDS, OtherSet, as_given, make_other_set
+from pipeline.data.sources import SHARED_LANGUAGES, TaskText, read_task_text
 from pipeline.data.split import HeldOut, hold_out
+from pipeline.data.spool import SpooledSentences
 from pipeline.errors import DataError
 
-# Every pair holds out the same pages, and finds its test sentences in all of these languages.
-SHARED_LANGUAGES = frozenset({"de", "en", "fr"})
-_SOURCES: dict[str, Callable[[DataConfig, list[str]], Corpus]] = {"libreoffice": read_libreoffice}
 _log = logging.getLogger(__name__)
 
 Counts = dict[str, int]
@@ -25,71 +25,157 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True)
 class ParallelData:
-    """The sentences of each set, the corpus that they are from, and the counts of every step."""
+    """The sentences of each set, the corpora that they are from, and the counts of every step.
 
-    corpus: Corpus
-    train: list[AlignedSentence]
+    `other`: role -> a test set of another corpus; `absent`: role -> why there is no such set.
+    """
+
+    text: TaskText
+    train: SpooledSentences
     dev: list[AlignedSentence]
     test: list[AlignedSentence]
+    other: dict[str, OtherSet]
+    absent: dict[str, str]
     counts: dict[str, Counts]
 
 
 def make_parallel_data(
-    data: DataConfig, pair: tuple[str, str], languages: set[str], seed: int
+    data: DataConfig, task: TaskConfig, languages: set[str], seed: int, train: SpooledSentences
 ) -> ParallelData:
-    """Train sentences of `pair`; dev and test sentences in all of `languages` and the shared ones.
+    """Fill `train` with sentences of the pair, and hold out dev and test sentences.
 
-    Raises DataError where a set would be empty; MachineError where the corpus cannot be had.
+    The latter are in `languages` and the shared ones, as far as the text has them. Raises DataError
+    where a set would be empty or a file breaks a rule; MachineError where a corpus cannot be had.
     """
-    every = sorted(SHARED_LANGUAGES | languages)
-    corpus = _SOURCES[data.source](data, every)
-    length = LengthRange(data.min_words, data.max_words)
+    pair = (task.source_language, task.target_language)
+    text = read_task_text(data, pair, languages)
     counts: dict[str, Counts] = {}
-
-    def cleaned(step: str, wanted: list[str]) -> list[AlignedSentence]:
-        aligned, counts[f"align_{step}"] = align(corpus.paragraphs, wanted)
-        kept, counts[f"clean_{step}"] = clean(aligned, length)
-        return kept
-
-    held_out = hold_out(cleaned("held_out", every), data.test_sentences, data.dev_sentences, seed)
-    train, split = _train_sentences(cleaned("train", sorted(pair)), held_out, data, seed)
-    counts["split"] = {
+    rules = CleaningRules(
+        "en" if "en" in text.train.languages else pair[0],
+        data.min_words,
+        data.max_words,
+        languages_of(text.train),
+    )
+    held_out = _held_out(data, text, rules, seed, counts)
+    other, absent = _other_sets(data, task, rules, seed)
+    counts |= {f"set_{role}": one.counts for role, one in other.items()}
+    kept_away = [one for made in other.values() for one in made.sentences]
+    pair_rules = replace(rules, pivot=rules.pivot if rules.pivot in pair else pair[0])
+    _fill(train, data, text, pair_rules, held_out, kept_away, counts)
+    distinct = len(train)
+    if data.train_sentences is not None:
+        train.choose(data.train_sentences, seed)
+    counts["split"] |= {
         "held_out_pages": len(held_out.pages),
         "test": len(held_out.test),
         "dev": len(held_out.dev),
-        **split,
+        "train_dropped_over_train_sentences": distinct - len(train),
+        "train": len(train),
     }
     for step, numbers in counts.items():
         _log.info("%s: %s", step, ", ".join(f"{name} {n}" for name, n in numbers.items()))
-    for name, sentences in (("test", held_out.test), ("dev", held_out.dev), ("train", train)):
+    _check_sizes(data, text, {"test": held_out.test, "dev": held_out.dev, "train": train})
+    return ParallelData(text, train, held_out.dev, held_out.test, other, absent, counts)
+
+
+def _fill(
+    train: SpooledSentences,
+    data: DataConfig,
+    text: TaskText,
+    rules: CleaningRules,
+    held_out: HeldOut,
+    kept_away: list[AlignedSentence],
+    counts: dict[str, Counts],
+) -> None:
+    """Write the training sentences: clean, on no held-out page, near no sentence of any set."""
+    index = HeldOutIndex(
+        [
+            sentence.text[rules.pivot]
+            for sentence in (*held_out.test, *held_out.dev, *kept_away)
+            if rules.pivot in sentence.text
+        ],
+        data.near_duplicate_jaccard,
+    )
+    steps: dict[str, Counter[str]] = {
+        name: Counter() for name in ("align_train", "clean_train", "split")
+    }
+    aligned = align(text.train.paragraphs(), train.languages, steps["align_train"])
+    cleaned = clean(aligned, rules, steps["clean_train"])
+    train.write(_apart(cleaned, held_out.pages, index, rules.pivot, steps["split"]))
+    counts |= {step: dict(one) for step, one in steps.items()}
+
+
+def _held_out(
+    data: DataConfig, text: TaskText, rules: CleaningRules, seed: int, counts: dict[str, Counts]
+) -> HeldOut:
+    """Test and dev sentences: those of sets that were given as they are, others off the corpus."""
+    drawn = HeldOut([], [], frozenset())
+    if text.test is None or text.dev is None:
+        steps: dict[str, Counter[str]] = {"align_held_out": Counter(), "clean_held_out": Counter()}
+        languages = sorted(text.train.languages)
+        aligned = align(text.train.paragraphs(), languages, steps["align_held_out"])
+        drawn = hold_out(
+            clean(aligned, rules, steps["clean_held_out"]),
+            0 if text.test else data.test_sentences,
+            0 if text.dev else data.dev_sentences,
+            seed,
+        )
+        counts |= {step: dict(one) for step, one in steps.items()}
+    given = {"test": (text.test, data.test_sentences), "dev": (text.dev, data.dev_sentences)}
+    sets = {"test": drawn.test, "dev": drawn.dev}
+    for name, (corpus, most) in given.items():
+        if corpus is not None:
+            step: Counter[str] = Counter()
+            sets[name] = as_given(corpus, most, step)
+            counts[f"given_{name}"] = dict(step)
+    return HeldOut(sets["test"], sets["dev"], drawn.pages)
+
+
+def _other_sets(
+    data: DataConfig, task: TaskConfig, rules: CleaningRules, seed: int
+) -> tuple[dict[str, OtherSet], dict[str, str]]:
+    made: dict[str, OtherSet] = {}
+    absent: dict[str, str] = {}
+    pair = [task.source_language, task.target_language]
+    languages = [*pair, *sorted(SHARED_LANGUAGES - {*pair})]
+    for role, test_set in task.test_sets.items():
+        if test_set.kind in KINDS:
+            one = make_other_set(role, test_set, data, languages, rules, seed)
+            if isinstance(one, str):
+                absent[role] = one
+                _log.warning("test set %s is absent: %s", role, one)
+            else:
+                made[role] = one
+    return made, absent
+
+
+def _apart(
+    sentences: Iterable[AlignedSentence],
+    held_out_pages: frozenset[str],
+    index: HeldOutIndex,
+    pivot: str,
+    counts: Counter[str],
+) -> Iterator[AlignedSentence]:
+    """The sentences on other pages, without what is nearly held out; adds to `counts`."""
+    for name in ("train_dropped_held_out_page", "train_dropped_near_duplicate"):
+        counts[name] += 0
+    for sentence in sentences:
+        if sentence.page in held_out_pages:
+            counts["train_dropped_held_out_page"] += 1
+        elif index.is_near(sentence.text[pivot]):
+            counts["train_dropped_near_duplicate"] += 1
+        else:
+            yield sentence
+
+
+def _check_sizes(
+    data: DataConfig, text: TaskText, sets: dict[str, list[AlignedSentence] | SpooledSentences]
+) -> None:
+    for name, sentences in sets.items():
         if not sentences:
             raise DataError(
-                f"the {name} set of {corpus.name} must hold a sentence, got none with "
+                f"the {name} set of {text.train.name} must hold a sentence, got none with "
                 f"data.min_words={data.min_words}, data.max_words={data.max_words}, "
                 f"data.test_sentences={data.test_sentences}, "
                 f"data.dev_sentences={data.dev_sentences}"
             )
-    return ParallelData(corpus, train, held_out.dev, held_out.test, counts)
-
-
-def _train_sentences(
-    sentences: list[AlignedSentence], held_out: HeldOut, data: DataConfig, seed: int
-) -> tuple[list[AlignedSentence], Counts]:
-    """The sentences on other pages, without what is nearly held out; and counts."""
-    elsewhere = [sentence for sentence in sentences if sentence.page not in held_out.pages]
-    near = near_duplicates(
-        [sentence.text[PIVOT] for sentence in elsewhere],
-        [sentence.text[PIVOT] for sentence in held_out.test + held_out.dev],
-        data.near_duplicate_jaccard,
-    )
-    train = [sentence for sentence, is_near in zip(elsewhere, near, strict=True) if not is_near]
-    distinct = len(train)
-    if data.train_sentences is not None and data.train_sentences < distinct:
-        chosen = random.Random(seed).sample(range(distinct), data.train_sentences)
-        train = [train[number] for number in sorted(chosen)]
-    return train, {
-        "train_dropped_held_out_page": len(sentences) - len(elsewhere),
-        "train_dropped_near_duplicate": len(elsewhere) - distinct,
-        "train_dropped_over_train_sentences": distinct - len(train),
-        "train": len(train),
-    }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 _SPACE = "▁"
+# Of longer text an even sample is enough, and all that sentencepiece keeps in memory.
+_MOST_TEXTS = 4_000_000
 
 
 class Units:
@@ -44,6 +48,13 @@ class Units:
         model.write_bytes(self.model)
         text = "".join(f"{piece}\n" for piece in self.vocabulary())
         vocabulary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def evenly(texts: Iterable[str], n_text: int, most: int = _MOST_TEXTS) -> Iterator[str]:
+    """At most `most` of `n_text` texts, evenly spaced; all of them where there are no more."""
+    step = max(1, math.ceil(n_text / most))
+    # An even step would take one side only, where the sides of sentences stand in turn.
+    return islice(texts, 0, None, step if step == 1 or step % 2 else step + 1)
 
 
 def learn_units(texts: Iterable[str], vocabulary_size: int) -> Units:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DecodeConfig
-from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.model import EnsembleModel, ScoringModel
 from pipeline.decoding.posterior import (
     Floats,
     NextToken,
@@ -18,7 +18,7 @@ from pipeline.decoding.posterior import (
     token_statistics,
 )
 from pipeline.decoding.sentence import Sentence, padded
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError
 from pipeline.store import Hypothesis
 
 
@@ -42,10 +42,13 @@ def beam_search(
         search = _Search(model, sentences, combination, decode)
         while search.sentence:
             search.step()
-    return [sorted(one, key=lambda found: found.score, reverse=True) for one in search.found]
+    return [
+        sorted(one, key=lambda found: found.score, reverse=True)[: decode.n_best]
+        for one in search.found
+    ]
 
 
-def length_limit(source: Sequence[int], model: EnsembleModel, decode: DecodeConfig) -> int:
+def length_limit(source: Sequence[int], model: ScoringModel, decode: DecodeConfig) -> int:
     """Most tokens of a hypothesis before EOS: ratio * source tokens (with EOS) + offset."""
     limit = int(decode.max_length_ratio * len(source) + decode.max_length_offset)
     return min(limit, model.max_target_tokens - 1)
@@ -71,7 +74,7 @@ class _Extensions(NamedTuple):
 
 
 class _Search:
-    """The prefixes under search: `beam` rows for each sentence that is not done.
+    """The prefixes under search: `width` rows for each sentence that is not done.
 
     sentence: place in the batch of each sentence that is not done; tokens [row, token] from the
     start symbol on; posterior [row] and prefix [row, member]: ln P of the prefix; history
@@ -90,28 +93,30 @@ class _Search:
         self.ids = [one.id for one in sentences]
         self.combination = combination
         self.length_penalty = decode.length_penalty
+        self.unk_penalty = decode.unk_penalty
+        self.min_length = decode.min_length
         self.beam = decode.beam
         self.limits = torch.tensor([length_limit(one.source, model, decode) for one in sentences])
         self.found: list[list[Hypothesis]] = [[] for _ in sentences]
         self.sentence = list(range(len(sentences)))
         self.n_token = 0
-        rows = len(sentences) * self.beam
-        self.tokens = torch.full((rows, 1), model.eos)
-        self.posterior = torch.full((len(sentences), self.beam), -torch.inf)
-        self.posterior[:, 0] = 0.0
-        self.posterior = self.posterior.flatten()
-        self.prefix = torch.zeros(rows, model.n_member)
-        self.history = np.empty((rows, 0, 2 * model.n_member + 5), np.float32)
-        source = padded([one.source for one in sentences], model.pad)
-        self.state: Any = model.encode(source, self.beam)
+        self.width = 1  # rows a sentence: all begin with the same prefix
+        self.tokens = torch.full((len(sentences), 1), model.eos)
+        self.posterior = torch.zeros(len(sentences))
+        self.prefix = torch.zeros(len(sentences), model.n_member)
+        self.history = np.empty((len(sentences), 0, 2 * model.n_member + 5), np.float32)
+        self.state: Any = model.encode(padded([one.source for one in sentences], model.pad))
 
     def step(self) -> None:
         """Extend every prefix by a token: put aside what ends, go on with the best of the rest."""
         log_weight = member_log_weight(self.prefix, self.combination)
-        following = NextToken(self.model.step(self.state, self.tokens), log_weight)
-        self._refuse_nan(following)
+        logits = self.model.step(self.state, self.tokens)
+        following = NextToken(logits, log_weight, self._handicap(), 2 * self.beam)
+        following.refuse_nan(
+            [self.ids[self.sentence[row // self.width]] for row in range(len(logits))]
+        )
         at_limit = self.limits[self.sentence] <= self.n_token
-        best = self._best_extensions(following.posterior, at_limit)
+        best = self._best_extensions(following, at_limit)
         ends = (best.token == self.model.eos) & best.score.isfinite()
         ends[:, self.beam :] = False
         going_on = self._without_eos(best)
@@ -128,21 +133,30 @@ class _Search:
             kept = _Extensions(*(values[~done].flatten() for values in going_on))
             self._go_on(kept, self._entries(following, columns, kept.parent, kept.token))
 
-    def _best_extensions(self, posterior: Tensor, at_limit: Tensor) -> _Extensions:
+    def _handicap(self) -> Tensor:
+        """What the search adds to ln P_post of a token [vocab]: -inf for what must not follow."""
+        handicap = torch.zeros(self.model.vocab_size)
+        handicap[self.model.pad] = -torch.inf
+        handicap[self.model.unk] = -self.unk_penalty
+        if self.n_token < self.min_length:
+            handicap[self.model.eos] = -torch.inf
+        return handicap
+
+    def _best_extensions(self, following: NextToken, at_limit: Tensor) -> _Extensions:
         """The best extensions [sentence, candidate], twice the beam since half of them may end."""
-        extended = (posterior + self.posterior[:, None]).view(len(self.sentence), self.beam, -1)
-        extended[:, :, self.model.pad] = -torch.inf
-        if self.n_token == 0:
-            extended[:, :, self.model.eos] = -torch.inf
+        score, token = following.score, following.token
         if at_limit.any():
-            eos = extended[at_limit, :, self.model.eos]
-            extended[at_limit] = -torch.inf
-            extended[at_limit, :, self.model.eos] = eos
-        extended = extended.flatten(1)
-        score, place = extended.topk(min(2 * self.beam, extended.shape[1]), dim=1)
-        first_row = torch.arange(len(self.sentence))[:, None] * self.beam
-        size = self.model.vocab_size
-        return _Extensions(score, first_row + place // size, place % size)
+            row = at_limit.repeat_interleave(self.width)
+            score[row] = -torch.inf
+            score[row, 0] = following.token_score(self.model.eos)[row]
+            token[row, 0] = self.model.eos
+        n_sentence, n_best = len(self.sentence), score.shape[1]
+        score = (score + self.posterior[:, None]).view(n_sentence, -1)
+        score, place = score.sort(dim=1, descending=True, stable=True)
+        score, place = score[:, :n_best], place[:, :n_best]
+        first_row = torch.arange(n_sentence)[:, None] * self.width
+        token = token.view(n_sentence, -1).gather(1, place)
+        return _Extensions(score, first_row + place // n_best, token)
 
     def _without_eos(self, best: _Extensions) -> _Extensions:
         """The first `beam` extensions that do not end; where there are fewer, rows left empty."""
@@ -184,7 +198,7 @@ class _Search:
         for place in done.nonzero().flatten().tolist():
             if self.found[self.sentence[place]] or self.n_token == 0:
                 continue
-            for row in range(place * self.beam, (place + 1) * self.beam):
+            for row in range(place * self.width, (place + 1) * self.width):
                 score = float(self.posterior[row])
                 if score > -torch.inf:
                     self._add(place, self.tokens[row, 1:], self.history[row], score, finished=False)
@@ -207,14 +221,6 @@ class _Search:
         self.posterior = kept.score
         self.tokens = torch.cat([self.tokens[kept.parent], kept.token[:, None]], dim=1)
         self.history = np.concatenate([self.history[row], entries[:, None]], axis=1)
-        self.state = self.model.reorder(self.state, kept.parent)
+        self.state = self.model.reorder(self.state, kept.parent, self.beam)
+        self.width = self.beam
         self.n_token += 1
-
-    def _refuse_nan(self, following: NextToken) -> None:
-        where = following.nan_at()
-        if where is not None:
-            sentence = self.ids[self.sentence[where[0] // self.beam]]
-            raise DataError(
-                f"member {where[1]} of the ensemble must give log-probabilities, got NaN for "
-                f"sentence {sentence}"
-            )

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DumpConfig
-from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.sentence import padded
 from pipeline.store import Hypothesis, TopK
 
 
 def with_distributions(
-    model: EnsembleModel, source: Sequence[int], hypotheses: Sequence[Hypothesis], dump: DumpConfig
+    model: ScoringModel, source: Sequence[int], hypotheses: Sequence[Hypothesis], dump: DumpConfig
 ) -> list[Hypothesis]:
     """The hypotheses of one sentence with what `dump.kind` asks for.
 
@@ -32,7 +32,7 @@ def with_distributions(
     with torch.inference_mode():
         each = model.force(sources, prefix, [len(one) for one in tokens])
         return [
-            _with_distributions(hypothesis, logits.log_softmax(dim=2), dump)
+            _with_distributions(hypothesis, logits.log_softmax(dim=2).cpu(), dump)
             for hypothesis, logits in zip(hypotheses, each, strict=True)
         ]
 

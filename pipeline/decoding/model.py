@@ -9,19 +9,20 @@ from torch import Tensor
 
 
 class MemberModel(Protocol):
-    """One model. A row is a prefix under search; a sentence owns `beam` rows in succession.
+    """One model. A row is a prefix under search; a sentence owns rows in succession.
 
-    pad and eos are token ids; eos also starts every prefix, as in fairseq.
+    pad, eos and unk are token ids; eos also starts every prefix, as in fairseq.
     """
 
     vocab_size: int
     pad: int
     eos: int
+    unk: int
     max_source_tokens: int
     max_target_tokens: int
 
-    def encode(self, source: Tensor, beam: int) -> Any:
-        """State of `beam` rows a sentence; source [sentence, token], padded at the right."""
+    def encode(self, source: Tensor) -> Any:
+        """State of one row a sentence; source [sentence, token], padded at the right."""
 
     def step(self, state: Any, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, vocab] after prefix [row, token], one token longer a call.
@@ -30,8 +31,8 @@ class MemberModel(Protocol):
         until the next call.
         """
 
-    def reorder(self, state: Any, row: Tensor) -> Any:
-        """State of the rows row [new row]; the `beam` rows of a sentence stay in succession."""
+    def reorder(self, state: Any, row: Tensor, beam: int) -> Any:
+        """State of the rows row [new row], from now on `beam` of a sentence in succession."""
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
         """Logits of every next token [token, vocab], one sentence after the other.
@@ -41,7 +42,22 @@ class MemberModel(Protocol):
         """
 
 
-class EnsembleModel(MemberModel, Protocol):
+class ScoringModel(Protocol):
+    """Members that can score what is given; see MemberModel and EnsembleModel."""
+
+    vocab_size: int
+    pad: int
+    eos: int
+    unk: int
+    max_source_tokens: int
+    max_target_tokens: int
+    n_member: int
+
+    def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
+        """Logits of every next token [token, member, vocab], one sentence after the other."""
+
+
+class EnsembleModel(MemberModel, ScoringModel, Protocol):
     """Members behind the interface of one: what they return has a member axis before vocab.
 
     So step gives [row, member, vocab] and force [token, member, vocab]. How members run behind it,

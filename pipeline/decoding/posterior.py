@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipeline.decoding.likeliest import likeliest_tokens
+from pipeline.errors import DataError
 from pipeline.store import TokenStatistics
 from pipeline.uncertainty.kernel import STATISTICS, fused_statistics
 
 # Distributions that are worked on at a time, so that they stay in a core's cache.
 _BLOCK_VALUES = 2**19
 # Near here the exponentials of float32 lose digits; below, posteriors are computed in logarithms.
-_EXACT_BELOW_NATS = -80.0
+_EXACT_ABOVE_NATS = -80.0
 Floats = NDArray[np.floating[Any]]
 
 
-def member_log_weight(prefix_logprob: Tensor, combination: str) -> Tensor:
+def member_log_weight(
+    prefix_logprob: Tensor, combination: str, drawn_by: Tensor | None = None
+) -> Tensor:
     """ln of the weight of each member in the next token's posterior [row, member].
 
     prex: 1 / M; expr: proportional to P(y_<l | x, theta_m), whose logarithm is prefix_logprob
-    [row, member]. Source: eqn:token-posterior-token-level-bma,
-    eqn:token-posterior-sequence-level-bma.
+    [row, member]; member: 1 for the one that draws the row, drawn_by [row], and 0 for the others.
+    Source: eqn:token-posterior-token-level-bma, eqn:token-posterior-sequence-level-bma.
     """
     if combination == "expr":
         return torch.log_softmax(prefix_logprob, dim=1)
+    if combination == "member" and drawn_by is not None:
+        return torch.full_like(prefix_logprob, -torch.inf).scatter(1, drawn_by[:, None], 0.0)
     return torch.full_like(prefix_logprob, -math.log(prefix_logprob.shape[1]))
+
+
+def refuse_nan(logprob: Tensor, sentence_ids: Sequence[int]) -> None:
+    """Raise DataError naming member and sentence for NaN in logprob [row, member, ...]."""
+    found = logprob.flatten(2).isnan().any(dim=2).nonzero()
+    if len(found):
+        row, member = found[0].tolist()
+        raise DataError(
+            f"member {member} of the ensemble must give log-probabilities, got NaN for "
+            f"sentence {sentence_ids[row]}"
+        )
 
 
 def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
@@ -38,38 +56,61 @@ def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
     logprob [row, member, vocab], prefix_logprob [row, member]; columns in the order of
     `pipeline.uncertainty.kernel.STATISTICS`, which is that of `TokenStatistics` after logprob.
     """
-    found = fused_statistics(logprob.numpy(), prefix_logprob.numpy())
+    found = fused_statistics(logprob.cpu().numpy(), prefix_logprob.cpu().numpy())
     columns = np.column_stack([found[name] for name in STATISTICS])
     return columns.astype(np.float32)
 
 
 class NextToken:
-    """The members' distributions of the token after each prefix, and their posterior.
+    """The members' distributions of the token after each prefix, and the likeliest under P_post.
 
-    logits [row, member, vocab]: their softmax is P_m; log_weight [row, member]: of the members.
-    posterior [row, vocab]: ln P_post in nats.
+    logits [row, member, vocab]: their softmax is P_m; log_weight [row, member]: of the members;
+    handicap [vocab]: what a search adds to ln P_post of a token, -inf where it must not choose it.
+    score [row, n_best]: the highest ln P_post + handicap in nats, highest first, the lower token id
+    where equal; token [row, n_best]. Where there are fewer tokens the rest is -inf. Logits may be
+    on any device; what comes out is on the CPU.
     """
 
-    def __init__(self, logits: Tensor, log_weight: Tensor) -> None:
+    def __init__(self, logits: Tensor, log_weight: Tensor, handicap: Tensor, n_best: int) -> None:
         n_row, n_member, n_vocab = logits.shape
         self._logits = logits
-        self._log_total = torch.empty(n_row, n_member)
-        self.posterior = torch.empty(n_row, n_vocab)
-        step = max(1, _BLOCK_VALUES // (n_member * n_vocab))
-        for start in range(0, n_row, step):
-            rows = slice(start, start + step)
-            highest = logits[rows].amax(dim=2, keepdim=True)
-            share = (logits[rows] - highest).exp_()
-            total = share.sum(dim=2)
-            self._log_total[rows] = total.log() + highest[:, :, 0]
-            weight = log_weight[rows].exp() / total
-            torch.bmm(weight[:, None], share, out=self.posterior[rows, None])
-        self.posterior.log_()
-        tiny = self.posterior < _EXACT_BELOW_NATS
-        if tiny.any():
-            row, token = tiny.nonzero(as_tuple=True)
-            weighted = self.token_logprob(row, token) + log_weight[row]
-            self.posterior[tiny] = torch.logsumexp(weighted, dim=1)
+        self._log_weight = log_weight.to(logits.device)
+        self._handicap = handicap.to(logits.device)
+        self.score = torch.full((n_row, n_best), -torch.inf)
+        self.token = torch.zeros((n_row, n_best), dtype=torch.long)
+        self._n_kept = min(n_best, n_vocab)
+        if logits.device.type == "cpu":
+            self._log_total = torch.empty(n_row, n_member)
+            self._fill_compiled()
+        else:
+            self._log_total = torch.logsumexp(logits, dim=2)
+            self._fill_exactly(torch.arange(n_row))
+
+    def _fill_compiled(self) -> None:
+        n_row, kept = len(self.score), self._n_kept
+        best = np.zeros((n_row, kept), np.float32)
+        token = np.zeros((n_row, kept), np.int64)
+        likeliest_tokens(
+            self._logits.transpose(0, 1).contiguous().numpy(),
+            self._log_weight.exp().numpy(),
+            self._handicap.exp().numpy(),
+            self._log_total.numpy(),
+            best,
+            token,
+        )
+        self.score[:, :kept] = torch.from_numpy(best).log_()
+        self.token[:, :kept] = torch.from_numpy(token)
+        inexact = self.score[:, kept - 1] < _EXACT_ABOVE_NATS
+        if inexact.any():
+            self._fill_exactly(inexact.nonzero().flatten())
+
+    def _fill_exactly(self, row: Tensor) -> None:
+        """The same in logarithms, without underflow: slower by an order of magnitude."""
+        weighted = self.logprob(row) + self._log_weight[row.to(self._logits.device)][:, :, None]
+        posterior = torch.logsumexp(weighted, dim=1) + self._handicap
+        score, token = posterior.sort(dim=1, descending=True, stable=True)
+        self.score[row, : self._n_kept] = score[:, : self._n_kept].cpu()
+        self.token[row, : self._n_kept] = token[:, : self._n_kept].cpu()
 
     def statistics(self, row: Tensor, prefix_logprob: Tensor) -> Floats:
         """`statistics_columns` after the prefixes `row` [prefix]: [prefix, member + 5], nats.
@@ -79,22 +120,28 @@ class NextToken:
         n_block = -(-len(row) * self._logits[0].numel() // _BLOCK_VALUES)
         return np.concatenate(
             [
-                statistics_columns(self._logprob(rows), prefix_logprob[rows])
+                statistics_columns(self.logprob(rows), prefix_logprob[rows])
                 for rows in row.tensor_split(n_block)
             ]
         )
 
-    def _logprob(self, row: Tensor) -> Tensor:
+    def logprob(self, row: Tensor) -> Tensor:
+        """ln P_m after the prefixes `row` [prefix]: [prefix, member, vocab], nats."""
+        row = row.to(self._logits.device)
         return self._logits.index_select(0, row).sub_(self._log_total[row][:, :, None])
 
     def token_logprob(self, row: Tensor, token: Tensor) -> Tensor:
         """ln P_m of one token after each of the prefixes `row`: [..., member], nats."""
-        return self._logits.permute(0, 2, 1)[row, token] - self._log_total[row]
+        return (self._logits.permute(0, 2, 1)[row, token] - self._log_total[row]).cpu()
 
-    def nan_at(self) -> tuple[int, int] | None:
-        """Row and member of a distribution that holds NaN, if there is one."""
-        found = self._log_total.isnan().nonzero()
-        return (int(found[0, 0]), int(found[0, 1])) if len(found) else None
+    def token_score(self, token: int) -> Tensor:
+        """ln P_post of a token after every prefix, without handicap: [row], nats."""
+        weighted = self._logits[:, :, token] - self._log_total + self._log_weight
+        return torch.logsumexp(weighted, dim=1).cpu()
+
+    def refuse_nan(self, sentence_ids: Sequence[int]) -> None:
+        """Raise DataError naming member and sentence, whose ids are [row], for NaN in a logit."""
+        refuse_nan(self._log_total[:, :, None], sentence_ids)
 
 
 def sequence_logprob(logprob: Tensor, combination: str) -> float:

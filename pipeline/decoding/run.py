@@ -1,30 +1,30 @@
-"""One decode job from a test set to a whole store, in bounded memory."""
+"""One decode job from a test set to a whole store, in bounded memory, going on where it stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from pipeline.config import DecodeConfig, DumpConfig
 from pipeline.data.units import detokenise
 from pipeline.decoding.beam import length_limit
+from pipeline.decoding.block import joined_blocks
 from pipeline.decoding.dump import with_distributions
-from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.sentence import Sentence, batches
 from pipeline.decoding.test_set import Dictionary, PreparedSentence
 from pipeline.progress import progress
 from pipeline.store import Flag, Hypothesis, StoreWriter
 
-# Sentences of which some may wait in memory for one with a smaller id: the longest come first.
-_WINDOW_SENTENCES = 2048
 # <s>, <pad> and </s> of fairseq's dictionaries, which no text shows.
 _CONTROL_IDS = (0, 1, 2)
 
-Search = Callable[
-    [EnsembleModel, Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[Hypothesis]]
-]
+Search = Callable[[Any, Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[Hypothesis]]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Decoder:
 
     source_dictionary: Dictionary
     target_dictionary: Dictionary
-    model: EnsembleModel
+    model: ScoringModel
     search: Search
     decode: DecodeConfig
     dump: DumpConfig
@@ -45,6 +45,7 @@ def decode_to_store(
     path: Path,
     attributes: dict[str, Any],
     title: str,
+    resume: Path,
     row: int = 0,
 ) -> None:
     """Find the hypotheses of every sentence and write them, in the order of ids, to a store.
@@ -53,38 +54,81 @@ def decode_to_store(
     row: of the progress bar. A sentence whose source is empty or longer than the models' positions
     (a target to be scored likewise) is a flagged row without hypotheses. NO_FINISHED_HYPOTHESIS is
     set where no hypothesis ended before the length limit.
+
+    The work is cut into blocks of `decode.part_sentences`, each a store of its own in `resume` (a
+    folder for this very work, removed at the end). Batches never cross blocks and a whole block is
+    not made again, so that an interrupted run ends with the bytes of an undisturbed one.
     """
-    model, decode = decoder.model, decoder.decode
-    dictionaries = (decoder.source_dictionary, decoder.target_dictionary)
-    sentences = [one.encoded(*dictionaries) for one in test_set]
-    flags = [_input_flag(one, model, attributes["regime"]) for one in sentences]
-    plan = [
-        batch
-        for start in range(0, len(sentences), _WINDOW_SENTENCES)
-        for batch in batches(
-            [one for one in sentences[start : start + _WINDOW_SENTENCES] if not flags[one.id]],
-            decode.batch_sentences,
-        )
-    ]
-    found: dict[int, Sequence[Hypothesis]] = {one.id: () for one in sentences if flags[one.id]}
+    resume.mkdir(parents=True, exist_ok=True)
+    size, regime = decoder.decode.part_sentences, attributes["regime"]
+    blocks = [slice(start, start + size) for start in range(0, len(test_set), size)]
+    paths = [resume / f"block_{place:06d}.h5" for place in range(len(blocks))]
+    for left_over in resume.glob(".*.writing"):
+        left_over.unlink()
+    missing = [place for place, path in enumerate(paths) if not path.exists()]
+
+    def work() -> Iterator[tuple[int, list[Sentence]]]:
+        for place in missing:
+            for batch in _plan(decoder, test_set[blocks[place]], regime):
+                yield place, batch
+
+    total = sum(1 for _ in work())
+    for place, own in groupby(progress(work(), total, title, row), key=itemgetter(0)):
+        batches_of_block = (batch for _, batch in own)
+        block = test_set[blocks[place]]
+        _decode_block(decoder, block, batches_of_block, paths[place], attributes)
+    for place in missing:
+        if not paths[place].exists():  # none of its sentences can be decoded
+            _decode_block(decoder, test_set[blocks[place]], iter(()), paths[place], attributes)
     with StoreWriter(path, **attributes) as store:
-        due = 0
-        # The empty last batch writes what needs no search when nothing else is left.
-        for batch in progress([*plan, []], len(plan) + 1, title, row):
-            if batch:
-                hypotheses = decoder.search(model, batch, attributes["combination"], decode)
-                found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
-            while due in found:
-                source, flag = sentences[due].source, flags[due]
-                best = with_distributions(model, source, found.pop(due), decoder.dump)
-                best = [_with_text(one, decoder.target_dictionary) for one in best]
-                if best and attributes["regime"] != "teacher_forcing":
-                    flag |= _search_flag(best, length_limit(source, model, decode))
-                store.add_sentence(due, test_set[due].source, test_set[due].reference, best, flag)
-                due += 1
+        joined = zip(test_set, joined_blocks(paths), strict=True)
+        for place, (sentence, found) in enumerate(joined):
+            store.add_sentence(
+                place, sentence.source, sentence.reference, found.hypotheses, found.flag
+            )
+    shutil.rmtree(resume)
 
 
-def _input_flag(sentence: Sentence, model: EnsembleModel, regime: str) -> int:
+def _plan(
+    decoder: Decoder, block: Sequence[PreparedSentence], regime: str
+) -> Iterator[list[Sentence]]:
+    """The batches of a block; sentences that cannot be decoded are in none."""
+    sentences = [_encoded(decoder, one) for one in block]
+    fine = [one for one in sentences if not _input_flag(one, decoder.model, regime)]
+    return batches(fine, decoder.decode.batch_sentences)
+
+
+def _decode_block(
+    decoder: Decoder,
+    block: Sequence[PreparedSentence],
+    plan: Iterator[list[Sentence]],
+    path: Path,
+    attributes: dict[str, Any],
+) -> None:
+    """Decode one block into a store of its own, in which its sentences count from 0."""
+    model, decode = decoder.model, decoder.decode
+    found: dict[int, Sequence[Hypothesis]] = {}
+    for batch in plan:
+        hypotheses = decoder.search(model, batch, attributes["combination"], decode)
+        found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
+    with StoreWriter(path, **attributes) as store:
+        for place, prepared in enumerate(block):
+            sentence = _encoded(decoder, prepared)
+            flag = _input_flag(sentence, model, attributes["regime"])
+            best = with_distributions(
+                model, sentence.source, found.pop(sentence.id, ()), decoder.dump
+            )
+            best = [_with_text(one, decoder.target_dictionary) for one in best]
+            if best and attributes["regime"] != "teacher_forcing":
+                flag |= _search_flag(best, length_limit(sentence.source, model, decode))
+            store.add_sentence(place, prepared.source, prepared.reference, best, flag)
+
+
+def _encoded(decoder: Decoder, sentence: PreparedSentence) -> Sentence:
+    return sentence.encoded(decoder.source_dictionary, decoder.target_dictionary)
+
+
+def _input_flag(sentence: Sentence, model: ScoringModel, regime: str) -> int:
     if len(sentence.source) == 1:
         return Flag.EMPTY_SOURCE
     target = sentence.target if regime == "teacher_forcing" else None

@@ -9,15 +9,19 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DecodeConfig
-from pipeline.decoding.model import EnsembleModel
-from pipeline.decoding.posterior import sequence_logprob, statistics_columns, token_statistics
+from pipeline.decoding.model import ScoringModel
+from pipeline.decoding.posterior import (
+    refuse_nan,
+    sequence_logprob,
+    statistics_columns,
+    token_statistics,
+)
 from pipeline.decoding.sentence import Sentence, padded
-from pipeline.errors import DataError
 from pipeline.store import Hypothesis
 
 
 def score_targets(
-    model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
+    model: ScoringModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
     """The target of each sentence of a batch as its one hypothesis, with statistics.
 
@@ -41,13 +45,8 @@ def score_targets(
     with torch.inference_mode():
         each = model.force(source, prefix, lengths)
         for (place, sentence, target), logits in zip(scored, each, strict=True):
-            logprob = logits.log_softmax(dim=2)
-            if logprob.isnan().any():
-                member = int(logprob.isnan().any(dim=2).any(dim=0).nonzero()[0])
-                raise DataError(
-                    f"member {member} of the ensemble must give log-probabilities, got NaN for "
-                    f"sentence {sentence.id}"
-                )
+            logprob = logits.log_softmax(dim=2).cpu()
+            refuse_nan(logprob, [sentence.id] * len(logprob))
             found[place] = [_scored(logprob, torch.tensor(target), combination, decode)]
     return found
 

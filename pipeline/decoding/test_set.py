@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from pipeline.decoding.sentence import Sentence
 from pipeline.errors import DataError
@@ -44,25 +45,58 @@ class PreparedSentence:
         )
 
 
-def read_test_set(path: Path) -> list[PreparedSentence]:
-    """The sentences of a {role}.jsonl file, in the order of their ids.
+class TestSetFile(Sequence[PreparedSentence]):
+    """The sentences of a {role}.jsonl file in the order of their ids, read when asked for."""
+
+    def __init__(self, path: Path, line_start: array[int]) -> None:
+        self._path = path
+        self._line_start = line_start
+
+    def __len__(self) -> int:
+        return len(self._line_start)
+
+    def __iter__(self) -> Iterator[PreparedSentence]:
+        return self._read(0, len(self))
+
+    @overload
+    def __getitem__(self, place: int) -> PreparedSentence: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[PreparedSentence]: ...
+    def __getitem__(self, place: int | slice) -> PreparedSentence | list[PreparedSentence]:
+        if isinstance(place, slice):
+            start, stop, _ = place.indices(len(self))
+            return list(self._read(start, stop))
+        return next(self._read(range(len(self))[place], len(self)))
+
+    def _read(self, start: int, stop: int) -> Iterator[PreparedSentence]:
+        with self._path.open("rb") as file:
+            if start < stop:
+                file.seek(self._line_start[start])
+            for place in range(start, stop):
+                yield _parsed(file.readline(), f"{self._path}, line {place + 1}")
+
+
+def read_test_set(path: Path) -> TestSetFile:
+    """The sentences of a {role}.jsonl file, checked; in memory is only where each line starts.
 
     Raises DataError, naming file and line, where a line is not such a sentence or an id is not the
     line's position counted from 0.
     """
-    sentences = []
-    with path.open(encoding="utf-8", newline="\n") as file:
+    line_start = array("q")
+    start = 0
+    with path.open("rb") as file:
         for place, line in enumerate(file):
             sentence = _parsed(line, f"{path}, line {place + 1}")
             if sentence.id != place:
                 raise DataError(f"{path}, line {place + 1}: id must be {place}, got {sentence.id}")
-            sentences.append(sentence)
-    if not sentences:
+            line_start.append(start)
+            start += len(line)
+    if not line_start:
         raise DataError(f"{path} must hold at least one sentence, got an empty file")
-    return sentences
+    return TestSetFile(path, line_start)
 
 
-def _parsed(line: str, where: str) -> PreparedSentence:
+def _parsed(line: bytes, where: str) -> PreparedSentence:
     try:
         fields: dict[str, Any] = json.loads(line)
         return PreparedSentence(
@@ -72,9 +106,10 @@ def _parsed(line: str, where: str) -> PreparedSentence:
             fields["source_pieces"],
             fields["reference_pieces"],
         )
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{where} must be a sentence as JSON, got {line.strip()!r}: {error!r}"
+            f"{where} must be a sentence as JSON, "
+            f"got {line.decode('utf-8', 'replace').strip()!r}: {error!r}"
         ) from None
 
 

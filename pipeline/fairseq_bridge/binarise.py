@@ -32,7 +32,7 @@ def write_split(
     folder: Path,
     split: str,
     languages: tuple[str, str],
-    sides: tuple[Sequence[Pieces], Sequence[Pieces]],
+    sides: tuple[Iterable[Pieces], Iterable[Pieces]],
 ) -> None:
     """Write `{split}.{src}-{tgt}.{lang}.bin` and `.idx` (mmap) of both sides.
 
@@ -42,18 +42,21 @@ def write_split(
     """
     import torch
 
-    if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{split} must have equally many source and target sentences, "
-            f"got {len(sides[0])} and {len(sides[1])}"
-        )
     indexed_dataset = import_fairseq("fairseq.data.indexed_dataset")
     dictionary_class = import_fairseq("fairseq.data").Dictionary
+    counts: list[int] = []
     for language, side in zip(languages, sides, strict=True):
+        counts.append(0)
         dictionary = dictionary_class.load(str(folder / f"dict.{language}.txt"))
         prefix = folder / f"{split}.{'-'.join(languages)}.{language}"
         builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
         for pieces in side:
             tokens = [dictionary.index(piece) for piece in pieces]
             builder.add_item(torch.tensor([*tokens, dictionary.eos()], dtype=torch.int32))
+            counts[-1] += 1
         builder.finalize(f"{prefix}.idx")
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"{split} must have equally many source and target sentences, "
+            f"got {counts[0]} and {counts[1]}"
+        )

@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, MachineError
 from pipeline.fairseq_bridge import import_fairseq
 
 
@@ -66,54 +66,79 @@ def load_weights(model: Any, path: Path) -> None:
 
 
 def load_member(
-    model: Mapping[str, Any], weights: Path, source_dictionary: Any, target_dictionary: Any
+    model: Mapping[str, Any],
+    weights: Path,
+    source_dictionary: Any,
+    target_dictionary: Any,
+    device: str = "cpu",
+    dtype: str = "float32",
 ) -> FairseqMember:
-    """A trained model, ready to decode; raises what `load_weights` raises."""
+    """A trained model, ready to decode; raises what `load_weights` raises.
+
+    device: cpu or cuda; dtype: float32 or float16, of the weights. Raises MachineError where there
+    is no such device.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MachineError(
+            "decode.device must be a device of this machine, got cuda, which has none"
+        )
     member = build_model(model, source_dictionary, target_dictionary)
     load_weights(member, weights)
-    return FairseqMember(member)
+    return FairseqMember(member.to(device=device, dtype=getattr(torch, dtype)))
 
 
 @dataclass
 class _State:
     encoder_out: Any
     cache: dict[str, Any]
+    beam: int = 1
 
 
 class FairseqMember:
     """A fairseq encoder-decoder model as a MemberModel.
 
-    One search at a time: the beam is set on the model's own attention modules.
+    One search at a time: the beam is set on the model's own attention modules. The model may be on
+    any device and in half precision; what is handed in is moved there, logits are float32.
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
+        self.device = next(model.parameters()).device
         self.vocab_size = len(model.decoder.dictionary)
         self.pad = int(model.decoder.dictionary.pad())
         self.eos = int(model.decoder.dictionary.eos())
+        self.unk = int(model.decoder.dictionary.unk())
         self.max_source_tokens = int(model.encoder.max_positions())
         self.max_target_tokens = int(model.decoder.max_positions())
 
     @torch.inference_mode()
-    def encode(self, source: Tensor, beam: int) -> _State:
-        """State of `beam` rows a sentence; source [sentence, token], padded at the right."""
-        # With it, fairseq keeps the keys of cross-attention once a sentence, not once a row.
-        self.model.decoder.set_beam_size(beam)
+    def encode(self, source: Tensor) -> _State:
+        """State of one row a sentence; source [sentence, token], padded at the right."""
+        self.model.decoder.set_beam_size(1)
         return _State(self.encoded(source), {})
 
     @torch.inference_mode()
     def step(self, state: _State, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, vocab] after prefix [row, token]."""
         output = self.model.decoder(
-            prefix, encoder_out=state.encoder_out, incremental_state=state.cache
+            prefix.to(self.device),
+            encoder_out=state.encoder_out,
+            incremental_state=state.cache,
         )
         return self._logits(output)[:, -1]
 
     @torch.inference_mode()
-    def reorder(self, state: _State, row: Tensor) -> _State:
-        """State of the rows row [new row]; what was cached is replaced in place."""
-        self.model.decoder.reorder_incremental_state_scripting(state.cache, row)
-        return state
+    def reorder(self, state: _State, row: Tensor, beam: int) -> _State:
+        """State of the rows row [new row], from now on `beam` of a sentence; replaces its cache."""
+        decoder, row = self.model.decoder, row.to(self.device)
+        if beam != state.beam:
+            # fairseq grows from one row a sentence, and only with every sentence still there.
+            decoder.reorder_incremental_state_scripting(state.cache, row[::beam])
+            row = torch.arange(len(row) // beam, device=row.device).repeat_interleave(beam)
+            # With it, fairseq keeps the keys of cross-attention once a sentence, not once a row.
+            decoder.set_beam_size(beam)
+        decoder.reorder_incremental_state_scripting(state.cache, row)
+        return _State(state.encoder_out, state.cache, beam)
 
     @torch.inference_mode()
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
@@ -123,14 +148,16 @@ class FairseqMember:
         """
         self.model.decoder.set_beam_size(1)
         decoder = self.model.decoder
-        features, _ = decoder(prefix, encoder_out=self.encoded(source), features_only=True)
+        features, _ = decoder(
+            prefix.to(self.device), encoder_out=self.encoded(source), features_only=True
+        )
         for one, tokens in zip(features, length, strict=True):
             yield self._logits((decoder.output_layer(one[None, :tokens]), None))[0]
 
     def encoded(self, source: Tensor) -> Any:
         """What fairseq's encoder makes of source [sentence, token], padded at the right."""
-        length = source.ne(self.pad).sum(dim=1)
-        return self.model.encoder(source, src_lengths=length)
+        source = source.to(self.device)
+        return self.model.encoder(source, src_lengths=source.ne(self.pad).sum(dim=1))
 
     def _logits(self, output: Any) -> Tensor:
         if getattr(self.model.decoder, "adaptive_softmax", None) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ class StackedTransformers:
         self._decoders = decoders
         self.n_member = len(members)
         self.vocab_size = members[0].vocab_size
-        self.pad, self.eos = members[0].pad, members[0].eos
+        first = members[0]
+        self.pad, self.eos, self.unk = first.pad, first.eos, first.unk
         self.max_source_tokens = members[0].max_source_tokens
         self.max_target_tokens = members[0].max_target_tokens
         with torch.inference_mode():
@@ -71,26 +73,26 @@ class StackedTransformers:
             ]
             norms = [one.layer_norm for one in decoders]
             self._norm = None if norms[0] is None else _Norm(norms)
-            self._logits = torch.empty(0)
+            self._logits = self._embedding.new_empty(0)
 
     @torch.inference_mode()
-    def encode(self, source: Tensor, beam: int) -> _State:
-        """State of `beam` rows a sentence; source [sentence, token], padded at the right."""
+    def encode(self, source: Tensor) -> _State:
+        """State of one row a sentence; source [sentence, token], padded at the right."""
         encoded = [member.encoded(source) for member in self._members]
         output = torch.stack([one["encoder_out"][0].transpose(0, 1) for one in encoded])
-        padding = source.eq(self.pad)
-        mask = torch.zeros(padding.shape).masked_fill(padding, -torch.inf)
-        rows = len(source) * beam
+        padding = source.to(output.device).eq(self.pad)
+        mask = output.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
         return _State(
-            beam,
+            1,
             mask[:, None, None, :] if padding.any() else None,
             [layer.cross_keys_values(output) for layer in self._layers],
-            [layer.no_cache(self.n_member, rows) for layer in self._layers],
+            [layer.no_cache(self.n_member, len(source)) for layer in self._layers],
         )
 
     @torch.inference_mode()
     def step(self, state: _State, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, member, vocab] after prefix [row, token]."""
+        prefix = prefix.to(self._embedding.device)
         x = self._embedding.index_select(1, prefix[:, -1]) * self._decoders[0].embed_scale
         if self._decoders[0].embed_positions is not None:
             x += torch.stack(
@@ -105,24 +107,25 @@ class StackedTransformers:
             x = self._norm(x)
         size = self.n_member * len(prefix) * self.vocab_size
         if len(self._logits) < size:
-            self._logits = torch.empty(size)
+            self._logits = x.new_empty(size)
         logits = self._logits[:size].view(self.n_member, len(prefix), self.vocab_size)
         torch.bmm(x, self._output.transpose(1, 2), out=logits)
-        return logits.transpose(0, 1)
+        return logits.transpose(0, 1).float()
 
     @torch.inference_mode()
-    def reorder(self, state: _State, row: Tensor) -> _State:
-        """State of the rows row [new row]; the `beam` rows of a sentence stay in succession."""
-        sentence = row[:: state.beam] // state.beam
+    def reorder(self, state: _State, row: Tensor, beam: int) -> _State:
+        """State of the rows row [new row], from now on `beam` of a sentence in succession."""
+        row = row.to(self._embedding.device)
+        sentence = row[::beam] // state.beam
         mask, cross = state.mask, state.cross
-        if len(sentence) < cross[0][0].shape[1]:
+        if len(sentence) != cross[0][0].shape[1]:
             mask = None if mask is None else mask[sentence]
             cross = [
                 (keys.index_select(1, sentence), values.index_select(1, sentence))
                 for keys, values in cross
             ]
         cache = [(_grown(keys, row), _grown(values, row)) for keys, values in state.cache]
-        return _State(state.beam, mask, cross, cache)
+        return _State(beam, mask, cross, cache)
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
         """Logits of every next token [token, member, vocab], one sentence after the other."""
@@ -162,6 +165,13 @@ class _Linear:
     def __call__(self, x: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, x, self.weight)
 
+    def beside(self, *others: _Linear) -> _Linear:
+        """This map with others of the same input as one product: outputs side by side."""
+        joined = copy.copy(self)
+        joined.weight = torch.cat([self.weight, *(one.weight for one in others)], dim=2)
+        joined.bias = torch.cat([self.bias, *(one.bias for one in others)], dim=2)
+        return joined
+
 
 class _Norm:
     """A layer norm a member: [member, row, width]."""
@@ -182,9 +192,10 @@ class _Layer:
     def __init__(self, layers: Sequence[Any]) -> None:
         own, cross = [one.self_attn for one in layers], [one.encoder_attn for one in layers]
         self.heads = own[0].num_heads
-        self.own_query = _Linear([one.q_proj for one in own], own[0].scaling)
-        self.own_key = _Linear([one.k_proj for one in own])
-        self.own_value = _Linear([one.v_proj for one in own])
+        query = _Linear([one.q_proj for one in own], own[0].scaling)
+        key = _Linear([one.k_proj for one in own])
+        value = _Linear([one.v_proj for one in own])
+        self.own_query_key_value = query.beside(key, value)
         self.own_out = _Linear([one.out_proj for one in own])
         self.cross_query = _Linear([one.q_proj for one in cross], cross[0].scaling)
         self.cross_key = _Linear([one.k_proj for one in cross])
@@ -229,15 +240,15 @@ class _Layer:
 
     def no_cache(self, n_member: int, rows: int) -> tuple[Tensor, Tensor]:
         """Room for the first token of every row."""
-        width = self.own_key.weight.shape[-1] // self.heads
+        width = self.cross_out.weight.shape[1] // self.heads
         shape = (1, n_member, rows, self.heads, width)
-        return torch.empty(shape), torch.empty(shape)
+        return self.cross_out.weight.new_empty(shape), self.cross_out.weight.new_empty(shape)
 
     def _own_attention(self, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         shape = keys.shape[1:]
-        keys[-1] = self.own_key(x).view(shape)
-        values[-1] = self.own_value(x).view(shape)
-        query = self.own_query(x).view(shape)
+        query, key, value = self.own_query_key_value(x).chunk(3, dim=2)
+        keys[-1], values[-1] = key.unflatten(2, shape[2:]), value.unflatten(2, shape[2:])
+        query = query.unflatten(2, shape[2:])
         share = (keys * query).sum(dim=-1, keepdim=True).softmax(dim=0)
         return self.own_out((values * share).sum(dim=0).flatten(2))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import pickle
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +19,15 @@ from pipeline.fairseq_bridge.configuration import (
     fairseq_configuration,
     model_configuration,
     translation_task,
+)
+from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.fairseq_bridge.processes import (
+    is_first_process,
+    process_settings,
+    sum_over_processes,
+    train_in_processes,
+    untold,
+    world_size,
 )
 from pipeline.fairseq_bridge.weights import average_weights, save_weights
 from pipeline.parts import file_sha256, write_json
@@ -35,21 +43,6 @@ _NOT_FOR_USERS = (
 )
 
 
-@dataclass(frozen=True)
-class TrainJob:
-    """What a trainer gets: where to read and write, the seed, and the model and train groups."""
-
-    title: str
-    data: Path
-    out: Path
-    resume: Path
-    seed: int
-    source_language: str
-    target_language: str
-    model: Mapping[str, Any]
-    train: Mapping[str, Any]
-
-
 def train_member(job: TrainJob) -> None:
     """Train one member and write its weights, their average, model.json and curve.csv to job.out.
 
@@ -63,7 +56,11 @@ def train_member(job: TrainJob) -> None:
         with TemporaryDirectory() as folder:
             link = Path(folder) / "data"
             link.symlink_to(job.data.resolve(), target_is_directory=True)
-            _train(replace(job, data=link))
+            linked = replace(job, data=link)
+            if int(job.train["processes"]) > 1 and world_size() == 1:
+                train_in_processes(linked)
+            else:
+                _train(linked)
 
 
 def _train(job: TrainJob) -> None:
@@ -73,8 +70,9 @@ def _train(job: TrainJob) -> None:
     iterator = _resumed(trainer, curve, job)
     updates = int(job.train["updates"])
     interval = int(job.train["checkpoint_interval_updates"])
-    for _ in progress(
-        _train_steps(trainer, iterator, curve, updates),
+    shown = progress if is_first_process() else untold
+    for _ in shown(
+        _train_steps(trainer, iterator, curve, updates, int(job.train["accumulate_batches"])),
         total=updates - trainer.get_num_updates(),
         title=job.title,
         row=job.seed % 8,
@@ -82,9 +80,10 @@ def _train(job: TrainJob) -> None:
         update = trainer.get_num_updates()
         if update % int(job.train["validate_interval_updates"]) == 0 or update == updates:
             curve.validate()
-        if update % interval == 0 or update == updates:
+        if is_first_process() and (update % interval == 0 or update == updates):
             _save_checkpoint(trainer, iterator, curve, job)
-    _write_member(job, trainer, curve)
+    if is_first_process():
+        _write_member(job, trainer, curve)
 
 
 class _Curve:
@@ -112,7 +111,8 @@ class _Curve:
                 _, _, logged = criterion(model, sample)
                 loss_nats += float(logged["nll_loss"])
                 n_token += float(logged["ntokens"])
-        update = self.trainer.get_num_updates()
+        loss_nats, n_token = sum_over_processes(loss_nats, n_token)
+        update = int(self.trainer.get_num_updates())
         train_loss = sum(self.train_losses) / max(1, len(self.train_losses))
         self.train_losses = []
         self.rows.append([update, train_loss, loss_nats / n_token])
@@ -133,6 +133,8 @@ def _build_trainer(job: TrainJob) -> Any:
     import_fairseq("fairseq.utils").set_torch_seed(job.seed)
     if not torch.cuda.is_available():
         torch.set_num_threads(1)
+    if world_size() > 1:
+        import_fairseq("fairseq.distributed.utils").distributed_init(configuration)
     task = tasks.setup_task(configuration.task)
     model = task.build_model(configuration.model)
     criterion = task.build_criterion(configuration.criterion)
@@ -159,7 +161,13 @@ def _configuration(job: TrainJob) -> Any:
         },
         lr_scheduler=_schedule(train, learning_rate),
         sections={
-            "common": {"seed": job.seed, "no_progress_bar": True, "log_format": "none"},
+            "common": {
+                "seed": job.seed,
+                "no_progress_bar": True,
+                "log_format": "none",
+                "fp16": train["precision"] == "fp16",
+                "bf16": train["precision"] == "bf16",
+            },
             "dataset": {
                 "max_tokens": train["batch_tokens"],
                 "max_tokens_valid": train["batch_tokens"],
@@ -170,10 +178,11 @@ def _configuration(job: TrainJob) -> Any:
             },
             "optimization": {
                 "max_update": train["updates"],
+                "update_freq": [train["accumulate_batches"]],
                 "clip_norm": train["clip_norm"],
                 "lr": [learning_rate],
             },
-            "distributed_training": {"distributed_world_size": 1},
+            "distributed_training": process_settings(),
             "checkpoint": {"save_dir": str(job.resume)},
         },
     )
@@ -195,12 +204,14 @@ def _schedule(train: Mapping[str, Any], learning_rate: float) -> dict[str, Any]:
     return {"_name": "inverse_sqrt", "warmup_updates": warmup, "lr": [learning_rate]}
 
 
-def _train_steps(trainer: Any, iterator: Any, curve: _Curve, updates: int) -> Iterator[None]:
+def _train_steps(
+    trainer: Any, iterator: Any, curve: _Curve, updates: int, accumulate: int
+) -> Iterator[None]:
     iterators = import_fairseq("fairseq.data.iterators")
     while trainer.get_num_updates() < updates:
         batches = iterator.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True)
         trainer.begin_epoch(iterator.epoch)
-        for samples in iterators.GroupedIterator(batches, 1):
+        for samples in iterators.GroupedIterator(batches, accumulate):
             logged = trainer.train_step(samples)
             if logged is not None:
                 curve.add(logged)
@@ -292,4 +303,4 @@ def _write_member(job: TrainJob, trainer: Any, curve: _Curve) -> None:
             "weights": {p.name: file_sha256(p) for p in sorted(job.out.glob("*.safetensors"))},
         },
     )
-    _log.info("%s: %s", job.title, json.dumps({"valid_loss_nats": curve.rows[-1][2]}))
+    _log.info("%s: done, %.3f nats a token on dev", job.title, curve.rows[-1][2])

@@ -132,16 +132,24 @@ def read_measures(path: Path, n_sentence: int) -> list[Measures]:
     """
     if not path.is_file():
         raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
-    frame = pd.read_parquet(path)
     checks = path.with_name("checks.json")
-    report = json.loads(checks.read_text(encoding="utf-8")) if checks.is_file() else {}
+    try:
+        frame = pd.read_parquet(path)
+        by_setting = frame.groupby(SETTING_COLUMNS, sort=False)
+        report = json.loads(checks.read_text(encoding="utf-8")) if checks.is_file() else {}
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        raise DataError(
+            f"{path} and {checks.name} must be whole, got {reason}: "
+            "run python -m stages.uncertainty again"
+        ) from None
     names = [
         str(name)
         for name in frame.columns
         if name not in _NOT_MEASURES and pd.api.types.is_numeric_dtype(frame[name])
     ]
     grid = []
-    for _, rows in frame.groupby(SETTING_COLUMNS, sort=False):
+    for _, rows in by_setting:
         beam, temperature, length_norm = rows[SETTING_COLUMNS].iloc[0]
         ordered = rows.sort_values("sentence_id")
         if not np.array_equal(ordered["sentence_id"].to_numpy(), np.arange(n_sentence)):

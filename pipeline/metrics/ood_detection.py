@@ -61,5 +61,8 @@ def _cell(cell: Cell, in_domain: Measures, other: Measures, evaluation: Evaluati
         weights,
         f"{evaluation.measures_signature}; ROC-AUC|ties:half",
     )
-    constant = (inside == inside[0]).all() and (outside == inside[0]).all()
-    return replace(filled, reason=CONSTANT) if constant else filled
+    if (inside == inside[0]).all() and (outside == inside[0]).all():
+        return replace(filled, reason=CONSTANT)
+    if 1 in (len(inside), len(outside)):
+        return replace(filled, low=None, high=None, reason="a single sentence has no interval")
+    return filled

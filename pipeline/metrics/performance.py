@@ -92,7 +92,7 @@ def nll_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator[Cel
         for (ensemble, hypotheses), per_sentence in rows.items():
             cell = replace(shared, ensemble=ensemble, hypotheses=hypotheses)
             if not used.any():
-                yield replace(cell, reason="no reference")
+                yield replace(cell, reason=decode.why_not_scorable)
             elif not np.isfinite(per_sentence).all():
                 n_zero = int((~np.isfinite(per_sentence)).sum())
                 yield replace(

@@ -33,21 +33,31 @@ _WHY_ABSENT = {
 def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
     """The cells of several files, one row a cell: numbers as floats (NaN: absent), else text.
 
-    Raises DataError for a file that has other columns.
+    Raises DataError for a file that is no such table.
     """
     frames = []
     for path in paths:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
-        if tuple(frame.columns) != _COLUMNS:
+        try:
+            frames.append(_read(path))
+        except ValueError as error:
+            reason = " ".join(str(error).split())
             raise DataError(
                 f"{path} must have the columns {', '.join(_COLUMNS)}, "
-                f"got {', '.join(frame.columns)}: run python -m stages.metrics again"
-            )
-        for name in _NUMBERS:
-            frame[name] = pd.to_numeric(frame[name])
-        frame["n"] = frame["n"].astype(int)
-        frames.append(frame)
+                f"got {reason}: run python -m stages.metrics again"
+            ) from None
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_COLUMNS)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
+    if tuple(frame.columns) != _COLUMNS:
+        raise ValueError(", ".join(frame.columns))
+    if frame.isna().any(axis=None):
+        raise ValueError("a line that breaks off")
+    for name in _NUMBERS:
+        frame[name] = pd.to_numeric(frame[name])
+    frame["n"] = frame["n"].astype(int)
+    return frame
 
 
 class CellIndex:

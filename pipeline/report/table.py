@@ -94,9 +94,12 @@ class Table:
 
 
 def mark_best(cells: Sequence[TableCell]) -> list[TableCell]:
-    """The cells with the best one marked, and alike all that lie within its 95 % interval."""
+    """The cells with the best one marked, and alike all that lie within its 95 % interval.
+
+    None is best where all are equal, as those of an ensemble of one.
+    """
     valued = [(one, one.cell.value) for one in cells if one.cell.value is not None]
-    if len(valued) < 2:
+    if len({value for _, value in valued}) < 2:
         return list(cells)
     lower = valued[0][0].cell.metric in _LOWER_IS_BETTER
     best, best_value = (min if lower else max)(valued, key=lambda pair: pair[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from tempfile import TemporaryDirectory
 
 from pipeline.config import ROOT
@@ -22,7 +23,9 @@ def measure() -> list[Measurement]:
     with TemporaryDirectory() as root:
         helps = [lambda stage=stage: _run(f"stages.{stage}", "--help") for stage in STAGES]
         *seconds, composed = alternating_seconds(
-            *helps, lambda: _run("stages.compose", f"io.root={root}")
+            *helps,
+            lambda: _run("stages.compose", f"io.root={root}"),
+            clock=time.perf_counter,
         )
     measurements = [
         Measurement(f"{stage} --help", taken, "s", TARGET)

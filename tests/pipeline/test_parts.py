@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,47 @@ def test_a_finished_part_is_known_by_its_digest(tmp_path: Path) -> None:
     assert PartFolder(tmp_path, {"a": "2"}).missing() == ["a"]
 
 
+def _cut(part: Path) -> None:
+    (part / "data").write_text("")
+
+
+def _lose(part: Path) -> None:
+    (part / "data").unlink()
+
+
+def _spoil(part: Path) -> None:
+    (part / "part.json").write_text("{")
+
+
+@pytest.mark.parametrize("damage", [_cut, _lose, _spoil])
+def test_a_damaged_part_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = PartFolder(tmp_path / "train" / "task", {"a": "1", "b": "1"})
+    for name in folder.parts:
+        _make(folder, name)
+    folder.write_manifest()
+    damage(folder.root / "b")
+    assert folder.missing() == ["b"]
+    with pytest.raises(DataError, match=r"damaged ones for b: run python -m stages\.train again"):
+        read_manifest(folder.root)
+
+
+def test_parts_of_two_settings_are_not_read_together(tmp_path: Path) -> None:
+    for digests in ({"a": "old", "b": "old"}, {"a": "new", "b": "new"}):
+        folder = PartFolder(tmp_path, digests)
+        _make(folder, "a")
+        if digests["b"] == "old":
+            _make(folder, "b")
+            folder.write_manifest()
+    with pytest.raises(DataError, match=r"must hold the parts of its manifest, got .* for a"):
+        read_manifest(tmp_path)
+
+
+def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match=r"manifest\.json must be JSON"):
+        read_manifest(tmp_path)
+
+
 def test_what_a_kill_leaves_is_replaced(tmp_path: Path) -> None:
     folder = PartFolder(tmp_path, {"a": "1"})
     (tmp_path / ".a.building").mkdir()
@@ -44,9 +86,10 @@ def test_manifest_deletes_strangers_and_lists_the_rest(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing a"):
         folder.write_manifest()
     _make(folder, "a")
+    (tmp_path / ".manifest.json.7").write_text("left by a kill")
     folder.write_manifest()
     assert read_manifest(tmp_path) == {"a": "1"}
-    assert not (tmp_path / "dropped").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "manifest.json"]
 
 
 def test_no_manifest_is_an_error_that_names_the_stage(tmp_path: Path) -> None:

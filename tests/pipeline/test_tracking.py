@@ -12,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from mlflow import MlflowClient
 
 from pipeline.config import CONF, ROOT, PipelineConfig, typed
+from pipeline.errors import MachineError
 from pipeline.tracking import metric_name, open_run
 
 
@@ -52,6 +53,7 @@ def test_run_holds_params_metrics_curves_and_files(tmp_path: Path) -> None:
     assert run.data.tags["task"] == "nmt_ende"
     assert run.info.status == "FINISHED"
     assert child.data.tags["mlflow.parentRunId"] == run.info.run_id
+    assert child.data.tags["stage"] == "metrics"
     assert [m.value for m in client.get_metric_history(child.info.run_id, "loss")] == [2.5, 1.5]
     assert {f.path for f in client.list_artifacts(run.info.run_id)} == {
         "curve.csv",
@@ -65,6 +67,26 @@ def test_a_stage_that_fails_leaves_a_failed_run(tmp_path: Path) -> None:
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     (run,) = client.search_runs(["1"])
     assert run.info.status == "FAILED"
+
+
+def test_a_run_without_git_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with open_run(_settings(tmp_path), "metrics"):
+        pass
+    (run,) = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").search_runs(["1"])
+    assert run.data.tags["git"] == "unknown"
+
+
+def test_a_server_that_does_not_answer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    settings = _settings(tmp_path, "tracking=mlflow_server", "tracking.uri=http://127.0.0.1:9")
+    with (
+        pytest.raises(MachineError, match=r"tracking\.uri must name .* got http://127\.0\.0\.1:9"),
+        open_run(settings, "metrics"),
+    ):
+        pass
 
 
 def test_tracking_off_touches_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.sentence import Sentence
 from pipeline.ensembles import Member
 from pipeline.ensembles.random_init import members
-from pipeline.fairseq_bridge.training import TrainJob, train_member
+from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.fairseq_bridge.training import train_member
 from pipeline.report.table import Table
 from pipeline.store import Hypothesis, Store
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from pipeline.config import ROOT
+from pipeline.errors import ConfigError
 from stages import code_digest, declared_params
 
 # A stage of tests: named as one of dvc.yaml, so that params are taken from there.
 STAGE = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from pipeline.errors import DataError
 from pipeline.parts import PartFolder
@@ -86,6 +90,25 @@ def test_from_config_is_where_settings_come_from(tmp_path: Path) -> None:
     assert result.stdout.startswith(f"777 {tmp_path / 'a: b'}"), result.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("evil: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("seed: [1", "from_config must be a composed file"),
+        ("- seed", "got a list in"),
+        ("trian: {}", "trian is not a setting: did you mean train?"),
+        ("seed: 1", "data.source must have a value"),
+    ],
+)
+def test_damaged_from_config_is_one_line(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "resolved.yaml"
+    path.write_text(text)
+    result = _run("-m", "stages.train", f"from_config={path}", f"io.root={tmp_path}")
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_missing_from_config_is_named(tmp_path: Path) -> None:
     result = _run("-m", "stages.train", f"from_config={tmp_path}/none.yaml")
     assert result.returncode == 1
@@ -139,6 +162,73 @@ def test_second_run_of_a_stage_is_refused(tmp_path: Path) -> None:
     assert f"process {first.pid} does" in second.stderr
 
 
+WAITING_PART = """
+folder = PartFolder(Path(config.io.root) / "parts", {"a": "1"})
+if config.part is None:
+    run_parts(config, folder)
+else:
+    started = Path(config.io.root) / f"{os.getpid()}.started"
+    with folder.building(config.part) as out:
+        started.write_text("")
+        while not (Path(config.io.root) / "go_on").exists():
+            time.sleep(0.05)
+"""
+
+
+def _waiting_run(folder: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A run of a stage, with the file that the process of its one part writes when it starts."""
+    package = folder / "code" / "stages"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text((ROOT / "stages" / "__init__.py").read_text())
+    _script(package, "train", WAITING_PART)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "stages.train", f"io.root={folder / 'out'}"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder / 'code'}:{ROOT}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return first, _when_there(folder / "out", "*.started")
+
+
+def _when_there(folder: Path, pattern: str) -> Path:
+    while not (found := list(folder.glob(pattern))):
+        time.sleep(0.05)
+    return found[0]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path: Path) -> None:
+    first, started = _waiting_run(tmp_path)
+    first.send_signal(how)
+    _, said = first.communicate(timeout=30)
+    assert first.returncode == 128 + how
+    assert "Traceback" not in said
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(int(started.stem), 0)
+            time.sleep(0.05)
+
+
+def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path: Path) -> None:
+    first, _ = _waiting_run(tmp_path)
+    first.kill()
+    assert first.stderr is not None
+    first.stderr.close()  # the part that lives on has it open too
+    first.wait()
+    command = [sys.executable, "-m", "stages.train", f"io.root={tmp_path / 'out'}"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'code'}:{ROOT}"}
+    second = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert second.stdout is not None
+    assert any("waiting for process" in line for line in second.stdout)
+    (tmp_path / "out" / "go_on").write_text("")
+    second.communicate(timeout=60)
+    assert second.returncode == 0
+    assert [path.name for path in (tmp_path / "out" / "parts" / "a").iterdir()] == ["part.json"]
+
+
 def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stages.compose", f"io.root={tmp_path}", "io.out=none"]
     runs = [subprocess.Popen(command, cwd=ROOT) for _ in range(4)]
@@ -149,6 +239,11 @@ def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path
 def test_params_are_read_from_dvc_yaml() -> None:
     assert "ensemble.seeds" in (declared_params("train") or [])
     assert declared_params("compose") is None
+
+
+def test_a_plug_in_must_have_a_source() -> None:
+    with pytest.raises(ConfigError, match=r"written in Python, got <built-in function sqrt>"):
+        code_digest("train", math.sqrt)
 
 
 def test_code_digest_changes_with_a_plug_in(tmp_path: Path) -> None:

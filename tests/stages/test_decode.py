@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,6 @@ from pipeline.parts import PartFolder, file_sha256, write_json
 from pipeline.store import Flag, open_store, validate
 from stages.decode import decode
 
-ROLES = ("newstest14", "PRM", "L-FR", "L-DE")
-
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
@@ -30,16 +29,25 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
     return typed(composed)
 
 
+ALL_SETS = settings(Path()).task.test_sets
+TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
+ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
+IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
+SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]
+ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]
+
+
 def prepare(folder: Path) -> None:
     (folder / "fairseq").mkdir(parents=True)
     (folder / "test").mkdir()
     for language in ("en", "de"):
         words = "".join(f"▁w{one} 1\n" for one in range(20))
         (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
-    for role in ROLES:
+    write_json(folder / "manifest.json", {"absent_sets": ABSENT})
+    for role in TEST_SETS:
         with (folder / "test" / f"{role}.jsonl").open("w", encoding="utf-8") as file:
             for place in range(5):
-                reference = f"w{place}" if role == "newstest14" else None
+                reference = f"w{place}" if role in IN_DOMAIN + ONLY_SCORED else None
                 sentence = {
                     "id": place,
                     "source": f"source {place}",
@@ -127,6 +135,41 @@ def test_greedy_decoding_is_a_beam_of_one(root: Path) -> None:
         assert store.n_hypothesis == 4
 
 
+def test_samples_say_how_they_were_drawn(root: Path) -> None:
+    part = "random_init.member.newstest14"
+    given = ["decode=sample", "decode.combination=member", "decode.beam=3", "seed=5"]
+    with open_store(made(root, part, *given)) as store:
+        attributes = store.attributes
+        assert (attributes["regime"], attributes["combination"]) == ("sample", "member")
+        assert (attributes["sampling_temperature"], attributes["seed"]) == (1.0, 5)
+        assert "sampling_top_k" not in attributes
+        assert store.read("/hypothesis/member").tolist() == [0, 0, 0, 1, 1, 1] * 4
+    with open_store(made(root, "random_init.prex.newstest14")) as store:
+        assert not {"seed", "sampling_temperature", "sampling_top_p"} & set(store.attributes)
+
+
+def test_one_member_may_search_for_all_and_another_store_may_give_hypotheses(root: Path) -> None:
+    part = "random_init.expr.newstest14"
+    given = ["decode.search_members=[seed_2]", "decode.self_check=true"]
+    with open_store(made(root, part, *given)) as store:
+        assert store.attributes["search_members"] == ["seed_2"]
+        assert store.attributes["members"] == ["seed_1", "seed_2"]
+        texts = store.best_texts()
+    for role in SEARCHED:  # all sets have the same sources here
+        other = root / "other" / f"{role}.h5"
+        other.parent.mkdir(exist_ok=True)
+        shutil.copy(root / "decode" / "nmt_ende" / part / "store.h5", other)
+    pattern = str(other.parent / "{test_set}.h5")
+    with open_store(made(root, part, f"decode.hypotheses='{pattern}'")) as store:
+        assert store.attributes["search_members"] == ["seed_2"]
+        assert store.best_texts() == texts
+        assert str(root) not in str(store.attributes)
+    with pytest.raises(
+        ConfigError, match=r"decode\.hypotheses must name a decode store, got .*a\.h5"
+    ):
+        decode(settings(root, f"part={part}", "decode.hypotheses=a.h5"))
+
+
 def test_the_same_part_twice_is_the_same_bytes(root: Path) -> None:
     first = made(root, "random_init.expr.newstest14").read_bytes()
     assert made(root, "random_init.expr.newstest14").read_bytes() == first
@@ -140,9 +183,10 @@ def test_all_parts_are_planned_and_strangers_go(
     def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
         missing = folder.missing()
         asked.append(missing)
-        for name in missing:
-            made(root, name, f"decode.beam={config.decode.beam}")
-        folder.write_manifest()
+        if len(asked) < 3:
+            for name in missing:
+                made(root, name)
+            folder.write_manifest()
         return missing
 
     monkeypatch.setattr("stages.decode.run_parts", run_parts)
@@ -150,18 +194,16 @@ def test_all_parts_are_planned_and_strangers_go(
     folder = root / "decode" / "nmt_ende"
     parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert set(parts) == {
-        *(f"random_init.prex.{role}" for role in ROLES),
-        "random_init.expr.newstest14",
-        "random_init.teacher_forcing.newstest14",
-        "seed_1.beam.newstest14",
-        "seed_2.beam.newstest14",
+        *(f"random_init.{kind}.{role}" for kind in ("prex", "expr") for role in SEARCHED),
+        *(f"random_init.teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
+        *(f"{member}.beam.{role}" for member in ("seed_1", "seed_2") for role in IN_DOMAIN),
     }
     ensemble = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
     decode(settings(root))
     assert asked[-1] == []
     decode(settings(root, "decode.beam=3"))
-    assert set(asked[-1]) == set(parts) - {"random_init.teacher_forcing.newstest14"}
+    assert set(asked[-1]) == {one for one in parts if "teacher_forcing" not in one}
 
 
 def test_a_part_that_is_not_planned_is_refused_with_the_names(root: Path) -> None:

@@ -8,15 +8,20 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.data.evaluation_sets import read_rows
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.parts import file_sha256
 from stages.prepare import prepare
 
+ROLES = (
+    *("newstest14", "MED", "LTC", "PRM", "L-FR", "L-DE", "TYPO", "CUT"),
+    *("L-DEEN", "L-DEDE", "L-ENEN", "L-FREN"),
+)
 FILES = {
     "units.model",
     "units.vocab",
     "dev.jsonl",
-    *(f"test/{role}.jsonl" for role in ("newstest14", "PRM", "L-FR", "L-DE")),
+    "data_card.md",
+    *(f"test/{role}.jsonl" for role in ROLES),
     *(f"fairseq/dict.{side}.txt" for side in ("en", "de")),
     *(
         f"fairseq/{split}.en-de.{side}.{kind}"
@@ -79,6 +84,10 @@ def test_sets_are_of_the_same_held_out_sentences(prepared: Path) -> None:
     )
     assert [row.reference for row in test] == [row.reference for row in flipped]
     assert [row.source for row in german] == [row.reference for row in test]
+    for role, sides in {"L-DEEN": (german, test), "L-ENEN": (test, test)}.items():
+        forced = read_rows(prepared / "test" / f"{role}.jsonl")
+        assert [row.source for row in forced] == [row.source for row in sides[0]]
+        assert [row.reference for row in forced] == [row.source for row in sides[1]]
     dev = read_rows(prepared / "dev.jsonl")
     assert not {row.source for row in dev} & {row.source for row in test}
 
@@ -111,3 +120,94 @@ def test_nothing_left_to_train_on_is_refused_and_leaves_no_folder(
     with pytest.raises(DataError, match="the train set of LibreOffice help must hold a sentence"):
         prepare(_settings(tmp_path, help_packages, "data.test_sentences=76"))
     assert not (tmp_path / "prepare").exists()
+
+
+def test_both_pairs_share_their_sentences(
+    prepared: Path, help_packages: Path, tmp_path: Path
+) -> None:
+    prepare(_settings(tmp_path, help_packages, "task=nmt_enfr"))
+    french = tmp_path / "prepare" / "nmt_enfr"
+    for file in ("dev", "test/newstest14", "test/MED", "test/LTC"):
+        rows = [read_rows(folder / f"{file}.jsonl") for folder in (prepared, french)]
+        assert [one.source for one in rows[0]] == [one.source for one in rows[1]]
+        assert [one.reference for one in rows[0]] != [one.reference for one in rows[1]]
+    flipped = read_rows(prepared / "test" / "L-FR.jsonl")
+    assert [row.reference for row in read_rows(french / "test" / "newstest14.jsonl")] == [
+        row.source for row in flipped
+    ]
+    assert (french / "test" / "L-FRFR.jsonl").is_file()
+
+
+def test_a_third_pair_is_a_yaml_and_no_code(help_packages: Path, tmp_path: Path) -> None:
+    prepare(
+        _settings(
+            tmp_path,
+            help_packages,
+            *("task.name=nmt_defr", "task.source_language=de", "task.target_language=fr"),
+        )
+    )
+    (row, *_) = read_rows(tmp_path / "prepare" / "nmt_defr" / "test" / "newstest14.jsonl")
+    assert row.source.startswith(("Öffnen", "Schließen", "Ziehen"))
+
+
+def test_absent_set_has_its_reason_and_librispeech_gives_it(
+    prepared: Path, help_packages: Path, tmp_path: Path
+) -> None:
+    manifest = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))
+    reason = "data.librispeech names no folder with LibriSpeech's test-other"
+    assert manifest["absent_sets"] == {"LTO": reason}
+    for subset in ("test-clean", "test-other"):
+        path = tmp_path / "libri" / subset / "1" / "2" / "1-2.trans.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"1-2-0 HE SPEAKS OF {subset[5:].upper()} THINGS\n")
+    settings = _settings(tmp_path, help_packages, f"data.librispeech={tmp_path / 'libri'}")
+    prepare(settings)
+    folder = tmp_path / "prepare" / "nmt_ende"
+    for role, word in (("LTC", "clean"), ("LTO", "other")):
+        (row,) = read_rows(folder / "test" / f"{role}.jsonl")
+        assert (row.source, row.reference) == (f"he speaks of {word} things", None)
+        assert settings.task.test_sets[role].corpus == f"LibriSpeech test-{word}, transcripts"
+    assert "LibriSpeech test-other, transcripts" in (folder / "data_card.md").read_text()
+
+
+def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
+    help_packages: Path, tmp_path: Path
+) -> None:
+    prefix = tmp_path / "mine: 日本"
+    lines: dict[str, list[str]] = {"en": [], "de": []}
+    for row in range(60):
+        lines["en"].append(f"The {row} green doors of house {row} open")
+        lines["de"].append(f"Die {row} grünen Türen von Haus {row} öffnen sich")
+    odd = ["a\rb", "", " ", "\t", "-3.5 percent: a, b", "c\u2028d\x85e", "w " * 5000]
+    for side, texts in lines.items():
+        Path(f"{prefix}.{side}").write_bytes("\n".join([*texts, ""]).encode())
+        Path(f"{prefix}.test.{side}").write_bytes("".join(f"{one}\r\n" for one in odd).encode())
+    settings = [
+        "data.source=files",
+        "data.corpus=my own text",
+        f'data.train="{prefix}"',
+        f'data.test="{prefix}.test"',
+        "data.vocabulary_size=64",
+    ]
+    prepare(_settings(tmp_path, help_packages, *settings))
+    folder = tmp_path / "prepare" / "nmt_ende"
+    rows = read_rows(folder / "test" / "newstest14.jsonl")
+    assert [row.source for row in rows] == odd
+    assert [row.reference for row in rows] == odd
+    assert rows[1].source_pieces == rows[2].source_pieces == []
+    assert len(rows[6].source_pieces) >= 5000
+    absent = json.loads((folder / "manifest.json").read_text())["absent_sets"]
+    assert absent["L-FR"] == absent["L-FREN"] == "my own text has no side in fr"
+
+
+def test_text_of_the_users_own_must_be_named_as_such(help_packages: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.train must be given where data\.source is files"):
+        _settings(tmp_path, help_packages, "data.source=files")
+    with pytest.raises(ConfigError, match=r"data\.corpus must name the corpus behind"):
+        _settings(tmp_path, help_packages, "data.source=files", "data.train=x")
+    with pytest.raises(ConfigError, match=r"data\.test must be null where data\.source is libre"):
+        _settings(tmp_path, help_packages, "data.test=x")
+    with pytest.raises(
+        ConfigError, match=r"L-DEEN\.regimes must be a list of search, teacher_forc"
+    ):
+        _settings(tmp_path, help_packages, "task.test_sets.L-DEEN.regimes=[beam]")

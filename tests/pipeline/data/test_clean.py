@@ -1,11 +1,33 @@
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 import pytest
 
-from pipeline.data.clean import LengthRange, clean
+from pipeline.data.clean import RULES, CleaningRules
+from pipeline.data.clean import clean as clean_one_by_one
 from pipeline.data.corpus import AlignedSentence
+from pipeline.data.language import learn_languages
 
-LENGTH = LengthRange(3, 12)
+_ENGLISH = ("the house is there", "this is the house", "there is the garden")
+_GERMAN = ("das Haus ist dort", "dies ist das Haus", "dort ist der Garten")
+_PROFILE = learn_languages(
+    [
+        AlignedSentence("page", {"de": de, "en": en})
+        for en, de in zip(_ENGLISH, _GERMAN, strict=True)
+    ]
+    * 10,
+    ["de", "en"],
+)
+LENGTH = CleaningRules("en", 3, 12, _PROFILE)
+
+
+def clean(
+    sentences: list[AlignedSentence], rules: CleaningRules
+) -> tuple[list[AlignedSentence], Counter[str]]:
+    counts: Counter[str] = Counter()
+    return list(clean_one_by_one(sentences, rules, counts)), counts
 
 
 def _sentence(en: str, de: str) -> AlignedSentence:
@@ -25,6 +47,7 @@ def _sentence(en: str, de: str) -> AlignedSentence:
             "Three words here",
             "Das sind nun wirklich sehr viel mehr als bloß drei Wörter",
         ),
+        ("other_language", "das Haus ist dort", "the garden is there now"),
         ("untranslated", "Calc Office Template", "Calc office Template"),
     ],
 )
@@ -57,5 +80,26 @@ def test_a_dropped_sentence_is_no_reason_to_drop_its_like() -> None:
 
 
 def test_length_limits_are_inclusive() -> None:
-    _, counts = clean([_sentence("one two three", "eins zwei drei vier")], LengthRange(3, 3))
+    _, counts = clean(
+        [_sentence("one two three", "eins zwei drei vier")], CleaningRules("en", 3, 3)
+    )
     assert counts["kept"] == 1
+
+
+def test_every_rule_has_a_count_even_where_nothing_was_read() -> None:
+    _, counts = clean([], LENGTH)
+    assert set(counts) == {"read", "kept", *(f"dropped_{rule}" for rule in RULES)}
+
+
+def test_sentences_pass_one_at_a_time() -> None:
+    read = 0
+
+    def endless() -> Iterator[AlignedSentence]:
+        nonlocal read
+        while True:
+            read += 1
+            yield _sentence(f"Open the door of room {'x' * read}", f"Tür {'y' * read} nun öffnen")
+
+    kept = clean_one_by_one(endless(), LENGTH, Counter())
+    assert [next(kept).page for _ in range(100)] == ["page"] * 100
+    assert read == 100

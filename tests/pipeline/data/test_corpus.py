@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +36,8 @@ def test_alignment_keeps_paragraphs_with_equal_counts_and_counts_the_others() ->
         Paragraph("b", {"en": ["C."], "de": ["Z."], "fr": ["U."]}),
         Paragraph("c", {"en": ["D."], "fr": ["T."]}),
     ]
-    pair, counts = align(paragraphs, ["en", "de"])
+    counts: Counter[str] = Counter()
+    pair = list(align(paragraphs, ["en", "de"], counts))
     assert [sentence.text for sentence in pair] == [
         {"en": "A.", "de": "X."},
         {"en": "B.", "de": "Y."},
@@ -45,5 +48,5 @@ def test_alignment_keeps_paragraphs_with_equal_counts_and_counts_the_others() ->
         "paragraphs_with_unequal_sentence_counts": 1,
         "sentences": 3,
     }
-    three_way, _ = align(paragraphs, ["en", "de", "fr"])
+    three_way = align(paragraphs, ["en", "de", "fr"], Counter())
     assert [sentence.page for sentence in three_way] == ["b"]

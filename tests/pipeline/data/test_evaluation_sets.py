@@ -13,6 +13,7 @@ from pipeline.data.evaluation_sets import (
     make_set,
     parallel_rows,
     read_rows,
+    why_absent,
     write_rows,
 )
 from pipeline.data.units import learn_units
@@ -55,6 +56,36 @@ def test_permuted_leaves_out_what_has_no_other_order_and_numbers_on() -> None:
         assert row.source.endswith(".")
 
 
+def test_other_side_may_take_its_reference_from_another_language_too() -> None:
+    settings = config.TestSetConfig(kind="other_side", language="fr", reference_language="en")
+    rows = make_set("L-FREN", settings, HELD_OUT)
+    assert (rows[0].source, rows[0].reference) == ("Ouvrez la porte.", "Open the door.")
+    assert rows[0].reference_pieces == _UNITS.pieces("Open the door.")
+
+
+def test_typos_keep_the_reference_and_truncation_does_not() -> None:
+    typos = make_set("TYPO", config.TestSetConfig(kind="typos"), HELD_OUT)
+    cut = make_set("CUT", config.TestSetConfig(kind="truncated"), HELD_OUT)
+    for row, short, sentence in zip(typos, cut, SENTENCES, strict=True):
+        assert row.source != sentence.text["en"]
+        assert row.source_pieces == _UNITS.pieces(row.source)
+        assert row.reference == sentence.text["de"]
+        assert sentence.text["en"].startswith(short.source)
+        assert short.reference is short.reference_pieces is None
+
+
+def test_sentence_without_a_reference_has_none() -> None:
+    spoken = HeldOutText([AlignedSentence("a", {"en": "so there"})], TASK, _UNITS, seed=0)
+    (row,) = make_set("LTC", config.TestSetConfig(kind="spoken"), spoken)
+    assert row.reference is row.reference_pieces is None
+
+
+def test_set_in_a_language_that_the_text_lacks_is_absent_with_a_reason() -> None:
+    settings = config.TestSetConfig(kind="other_side", language="fr")
+    assert why_absent(settings, frozenset({"en", "fr"}), "mine") is None
+    assert why_absent(settings, frozenset({"en", "de"}), "mine") == "mine has no side in fr"
+
+
 def test_set_without_a_sentence_is_refused() -> None:
     none_left = HeldOutText([AlignedSentence("a", {"en": ".", "de": "y"})], TASK, _UNITS, seed=0)
     with pytest.raises(DataError, match=r"test set PRM \(permuted\) must hold a sentence"):
@@ -71,7 +102,7 @@ def test_languages_of_a_task() -> None:
 
 
 def test_rows_survive_a_file_whatever_the_white_space_in_them(tmp_path: Path) -> None:
-    rows = list(parallel_rows(HELD_OUT, "en"))
+    rows = list(parallel_rows(HELD_OUT, "en", "de"))
     write_rows(tmp_path / "new" / "set.jsonl", rows)
     assert read_rows(tmp_path / "new" / "set.jsonl") == rows
     with pytest.raises(DataError, match=r"must exist: run python -m stages\.prepare first"):

@@ -32,9 +32,10 @@ def test_page_gives_text_by_element_id() -> None:
 
 def test_corpus_joins_languages_on_page_and_element(help_packages: Path, tmp_path: Path) -> None:
     corpus = read_libreoffice(_data(help_packages, tmp_path), LANGUAGES)
-    assert len(corpus.paragraphs) == 81
-    assert corpus.paragraphs[0].page == "page00.html"
-    assert corpus.paragraphs[0].sentences == {
+    paragraphs = list(corpus.paragraphs())
+    assert len(paragraphs) == 81
+    assert paragraphs[0].page == "page00.html"
+    assert paragraphs[0].sentences == {
         "de": ["Öffnen den roten Deckel hinter: Garten."],
         "en": ["Open the red door beyond the garden."],
         "fr": ["Ouvrez la rouge porte derrière jardin."],
@@ -46,13 +47,14 @@ def test_corpus_joins_languages_on_page_and_element(help_packages: Path, tmp_pat
 def test_second_read_comes_from_the_cache(
     help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = read_libreoffice(_data(help_packages, tmp_path), LANGUAGES)
+    first = list(read_libreoffice(_data(help_packages, tmp_path), LANGUAGES).paragraphs())
 
     def not_again(_: str) -> dict[str, str]:
         raise AssertionError("parsed again")
 
     monkeypatch.setattr(libreoffice, "parse_page", not_again)
-    assert read_libreoffice(_data(help_packages, tmp_path), LANGUAGES) == first
+    again = read_libreoffice(_data(help_packages, tmp_path), LANGUAGES)
+    assert list(again.paragraphs()) == first
 
 
 def test_packages_that_share_nothing_are_refused(help_packages: Path, tmp_path: Path) -> None:

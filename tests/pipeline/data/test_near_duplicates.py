@@ -3,7 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.near_duplicates import near_duplicates
+from pipeline.data.near_duplicates import HeldOutIndex
+
+
+def near_duplicates(texts: list[str], held_out: list[str], jaccard: float) -> list[bool]:
+    index = HeldOutIndex(held_out, jaccard)
+    return [index.is_near(text) for text in texts]
+
 
 _TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9).map(" ".join), max_size=8)
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
-from pipeline.config import DataConfig
-from pipeline.data.near_duplicates import near_duplicates
+from pipeline.config import DataConfig, TaskConfig
+from pipeline.data.near_duplicates import HeldOutIndex
 from pipeline.data.parallel import ParallelData, make_parallel_data
+from pipeline.data.spool import SpooledSentences
 
 
 def _make(packages: Path, downloads: Path, target: str, jaccard: float = 1) -> ParallelData:
@@ -17,9 +19,12 @@ def _make(packages: Path, downloads: Path, target: str, jaccard: float = 1) -> P
         max_words=12,
         dev_sentences=5,
         test_sentences=7,
+        train_sentences=None,
         near_duplicate_jaccard=jaccard,
     )
-    return make_parallel_data(data, ("en", target), {"en", target}, seed=0)
+    task = TaskConfig(name="t", source_language="en", target_language=target)
+    train = SpooledSentences(downloads / f"{target}.{jaccard}.jsonl", sorted(("en", target)))
+    return make_parallel_data(data, task, {"en", target}, 0, train)
 
 
 def test_every_pair_has_the_same_test_and_dev_sentences(
@@ -29,7 +34,7 @@ def test_every_pair_has_the_same_test_and_dev_sentences(
     french = _make(help_packages, tmp_path, "fr")
     assert (german.test, german.dev) == (french.test, french.dev)
     assert set(german.test[0].text) == {"de", "en", "fr"}
-    assert set(french.train[0].text) == {"en", "fr"}
+    assert set(next(iter(french.train)).text) == {"en", "fr"}
 
 
 def test_training_shares_no_page_with_test_and_dev(help_packages: Path, tmp_path: Path) -> None:
@@ -43,6 +48,46 @@ def test_what_is_nearly_held_out_is_dropped_from_training_and_counted(
 ) -> None:
     loose, strict = (_make(help_packages, tmp_path, "de", jaccard) for jaccard in (1, 0.7))
     held_out = [sentence.text["en"] for sentence in strict.test + strict.dev]
-    assert not any(near_duplicates([one.text["en"] for one in strict.train], held_out, 0.7))
+    index = HeldOutIndex(held_out, 0.7)
+    assert not any(index.is_near(one.text["en"]) for one in strict.train)
     dropped = strict.counts["split"]["train_dropped_near_duplicate"]
     assert dropped == len(loose.train) - len(strict.train) > 0
+
+
+_NO_DIGITS = str.maketrans("0123456789", "ghijklmnop")
+
+
+def _peak_bytes(folder: Path, n_line: int) -> int:
+    prefix = folder / f"long{n_line}"
+    for language in ("en", "de"):
+        with Path(f"{prefix}.{language}").open("w", encoding="utf-8") as file:
+            for number in range(n_line):
+                names = f"{number // 100:x} {number % 100:x}".translate(_NO_DIGITS)
+                file.write(f"{language}a {names} " + f"{language}word " * 30 + "\n")
+    data = DataConfig(
+        source="files",
+        corpus="mine",
+        downloads=str(folder),
+        train=str(prefix),
+        min_words=3,
+        max_words=40,
+        dev_sentences=5,
+        test_sentences=7,
+        train_sentences=None,
+        near_duplicate_jaccard=0.99,
+    )
+    task = TaskConfig(name="t", source_language="en", target_language="de")
+    train = SpooledSentences(folder / "train.jsonl", ["de", "en"])
+    tracemalloc.start()
+    made = make_parallel_data(data, task, {"en", "de"}, 0, train)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(made.train) > 0.9 * n_line
+    return peak_bytes
+
+
+def test_memory_grows_by_a_hash_a_line_and_not_by_its_text(tmp_path: Path) -> None:
+    _peak_bytes(tmp_path, 500)  # what is imported and compiled once
+    short, long = _peak_bytes(tmp_path, 2000), _peak_bytes(tmp_path, 8000)
+    bytes_a_pair = 2 * 30 * 7
+    assert (long - short) / 6000 < bytes_a_pair / 4

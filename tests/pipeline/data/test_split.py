@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipeline.data.corpus import AlignedSentence
 from pipeline.data.split import hold_out
 
@@ -26,3 +28,29 @@ def test_same_seed_same_pages_whatever_the_order_of_the_corpus() -> None:
 def test_too_small_a_corpus_gives_short_sets() -> None:
     held = hold_out(SENTENCES[:8], test_sentences=5, dev_sentences=5, seed=0)
     assert (len(held.test), len(held.dev)) == (5, 0)
+
+
+def test_few_pages_are_in_memory_whatever_the_length_of_the_corpus() -> None:
+    alive: set[int] = set()
+    most = 0
+
+    class Page(str):
+        def __del__(self) -> None:
+            alive.discard(id(self))
+
+    def corpus() -> Iterator[AlignedSentence]:
+        nonlocal most
+        for number in range(20_000):
+            page = Page(f"page{number}")
+            alive.add(id(page))
+            most = max(most, len(alive))
+            yield AlignedSentence(page, {"en": "a sentence"})
+
+    held = hold_out(corpus(), test_sentences=20, dev_sentences=10, seed=0)
+    assert (len(held.test), len(held.dev)) == (20, 10)
+    assert most < 50
+
+
+def test_no_page_is_held_out_of_nothing() -> None:
+    held = hold_out(SENTENCES, test_sentences=0, dev_sentences=0, seed=0)
+    assert (held.test, held.dev, held.pages) == ([], [], frozenset())

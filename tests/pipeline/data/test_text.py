@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from pipeline.data.text import read_lines, read_parallel
+from pipeline.data.text import check_parallel, iterate_lines
 from pipeline.errors import DataError
+
+
+def read_lines(path: Path) -> list[str]:
+    return list(iterate_lines(path))
 
 
 def _write(path: Path, content: str) -> Path:
@@ -27,21 +33,23 @@ def test_case_11_unequal_counts_name_both_and_the_line_that_went_astray(tmp_path
     source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
     reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
     with pytest.raises(DataError, match=r"got 4 and 3: line 3 is the first suspicious one"):
-        read_parallel(source, reference)
+        check_parallel([source, reference])
 
 
 def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path: Path) -> None:
     source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
     with pytest.raises(DataError, match=r"got 3 and 2: line 3 has no counterpart \('c'\)"):
-        read_parallel(source, reference)
+        check_parallel([source, reference])
     with pytest.raises(DataError, match=r"got 2 and 3: line 3 has no counterpart \('c'\)"):
-        read_parallel(reference, source)
+        check_parallel([reference, source])
 
 
-def test_case_12_blank_lines_stay(tmp_path: Path) -> None:
+def test_case_12_blank_lines_are_lines(tmp_path: Path) -> None:
     source = _write(tmp_path / "s", "a\n\n \n\t\n")
     reference = _write(tmp_path / "r", "\nB\nC\n\n")
-    assert read_parallel(source, reference) == [("a", ""), ("", "B"), (" ", "C"), ("\t", "")]
+    assert check_parallel([source, reference]) == 4
+    assert read_lines(source) == ["a", "", " ", "\t"]
+    assert read_lines(reference) == ["", "B", "C", ""]
 
 
 def test_case_13_a_long_line_is_one_line(tmp_path: Path) -> None:
@@ -49,8 +57,30 @@ def test_case_13_a_long_line_is_one_line(tmp_path: Path) -> None:
     assert read_lines(_write(tmp_path / "s", f"a\n{long}\nb\n")) == ["a", long, "b"]
 
 
-def test_empty_file_has_no_lines(tmp_path: Path) -> None:
-    assert read_lines(_write(tmp_path / "s", "")) == []
+def test_empty_file_is_refused_beside_another(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"s must hold a line, got an empty file"):
+        check_parallel([_write(tmp_path / "s", ""), _write(tmp_path / "r", "")])
+
+
+def test_gzipped_text_is_read_as_plain_text_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.gz"
+    path.write_bytes(gzip.compress("a\rb\nc\u2028d\r\n".encode()))
+    assert read_lines(path) == ["a\rb", "c\u2028d"]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"s\.gz must be a whole gzip file"):
+        read_lines(path)
+    path.write_bytes(b"plain")
+    with pytest.raises(DataError, match=r"s\.gz must be a whole gzip file"):
+        read_lines(path)
+
+
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    path = _write(tmp_path / "s", "some words of a line\n" * 200_000)
+    tracemalloc.start()
+    assert check_parallel([path, path]) == 200_000
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < path.stat().st_size / 10
 
 
 def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:

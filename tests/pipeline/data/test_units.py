@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.units import Units, detokenise, learn_units, piece_counts
+from pipeline.data.units import Units, detokenise, evenly, learn_units, piece_counts
 from pipeline.errors import ConfigError
 
 TEXTS = [
@@ -64,3 +64,12 @@ def test_size_that_does_not_suit_the_text_is_named(size: int) -> None:
     texts = TEXTS if size > 64 else [chr(0x4E00 + number) for number in range(100)]
     with pytest.raises(ConfigError, match=rf"data\.vocabulary_size must .*{size}"):
         learn_units(texts, size)
+
+
+def test_even_sample_is_everything_until_there_is_too_much_and_then_of_both_sides() -> None:
+    sides = [f"{language} {number}" for number in range(100) for language in ("de", "en")]
+    assert list(evenly(sides, 200, 200)) == sides
+    sample = list(evenly(sides, 200, 60))
+    assert 40 <= len(sample) <= 60
+    assert {side[:2] for side in sample} == {"de", "en"}
+    assert abs(sum(side[:2] == "de" for side in sample) - len(sample) / 2) <= 1

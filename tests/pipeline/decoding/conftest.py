@@ -56,8 +56,13 @@ def decode_config() -> Callable[..., Any]:
     def make(**settings: Any) -> Any:
         defaults = {
             "name": "beam", "_target_": "pipeline.decoding.beam.beam_search", "regime": "beam",
-            "combination": "prex", "beam": 5, "length_penalty": 1.0, "max_length_ratio": 0.0,
-            "max_length_offset": 12, "batch_sentences": 4, "also": [], "settings": {},
+            "combination": "prex", "beam": 5, "n_best": None, "length_penalty": 1.0,
+            "unk_penalty": 0.0, "min_length": 1, "max_length_ratio": 0.0,
+            "max_length_offset": 12, "sampling_temperature": 1.0, "sampling_top_k": 0,
+            "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
+            "search_members": [], "hypotheses": None, "self_check": False,
+            "device": "cpu", "dtype": "float32",
+            "also": [], "settings": {},
         }  # fmt: skip
         return OmegaConf.merge(OmegaConf.structured(DecodeConfig), defaults, settings)
 
@@ -81,15 +86,15 @@ class TableModel:
     distribution(first source token, prefix) gives P_m of the next token [member, vocab].
     """
 
-    pad, eos = 1, 2
+    pad, eos, unk = 1, 2, 3
     max_source_tokens = max_target_tokens = 100
 
     def __init__(self, distribution: Callable[[int, tuple[int, ...]], Any]) -> None:
         self.distribution = distribution
         self.n_member, self.vocab_size = np.shape(distribution(3, ()))
 
-    def encode(self, source: torch.Tensor, beam: int) -> list[int]:
-        return [int(row[0]) for row in source for _ in range(beam)]
+    def encode(self, source: torch.Tensor) -> list[int]:
+        return [int(row[0]) for row in source]
 
     def step(self, state: list[int], prefix: torch.Tensor) -> torch.Tensor:
         rows = [
@@ -98,7 +103,7 @@ class TableModel:
         ]
         return torch.tensor(np.array(rows)).float().log()
 
-    def reorder(self, state: list[int], row: torch.Tensor) -> list[int]:
+    def reorder(self, state: list[int], row: torch.Tensor, beam: int) -> list[int]:
         return [state[one] for one in row.tolist()]
 
     def force(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
@@ -79,6 +80,36 @@ def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
     assert_same_as_fairseq(found, expected)
 
 
+def test_penalty_on_unknown_words_and_least_length_are_those_of_fairseq(
+    random_models: Any, decode_config: Any, dictionary: Any, sentences: list[Sentence]
+) -> None:
+    models = random_models(2)
+    for model in models:
+        with torch.no_grad():  # likely unless there is a penalty
+            model.decoder.output_projection.weight[dictionary.unk()] *= 2
+    settings = {"unk_penalty": 1.5, "beam": 4}
+    generator = fairseq_generator(
+        models, dictionary, beam_size=4, max_len_b=12, min_len=6, unk_penalty=1.5
+    )
+    found = beam_search(
+        ensemble(models), sentences, "prex", decode_config(min_length=6, **settings)
+    )
+    assert_same_as_fairseq(found, fairseq_hypotheses(generator, sentences, dictionary.pad()))
+    assert min(len(one.token_id) for best in found for one in best) >= 7
+
+
+def test_of_the_beam_the_best_are_kept(
+    random_models: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    model = ensemble(random_models(2))
+    whole = beam_search(model, sentences, "prex", decode_config())
+    some = beam_search(model, sentences, "prex", decode_config(n_best=2))
+    for all_five, two in zip(whole, some, strict=True):
+        assert [one.token_id.tolist() for one in two] == [
+            one.token_id.tolist() for one in all_five[:2]
+        ]
+
+
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_a_sentence_is_decoded_alike_alone_and_in_a_batch(
     combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
@@ -115,6 +146,19 @@ def test_members_in_turn_and_stacked_find_the_same(
     for one, other in zip(stacked, in_turn, strict=True):
         for first, second in zip(one, other, strict=True):
             assert_same(first, second)
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+def test_half_precision_finds_nearly_the_same_probabilities(
+    stacked: bool, random_models: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    whole = beam_search(ensemble(random_models(2)), sentences, "expr", decode_config())
+    members = [FairseqMember(model.half()) for model in random_models(2)]
+    model = as_ensemble(members) if stacked else MembersInTurn(members)
+    half = beam_search(model, sentences, "expr", decode_config())
+    for one, other in zip(whole, half, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-2)
+        assert other[0].statistics.entropy_expr.dtype == np.float32
 
 
 def random_table(n_member: int, vocab: int) -> Any:

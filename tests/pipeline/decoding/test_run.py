@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
-from pipeline.config import DumpConfig
+from pipeline.config import ROOT, DecodeConfig, DumpConfig
 from pipeline.decoding import run
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.teacher_forcing import score_targets
 from pipeline.decoding.test_set import PreparedSentence
+from pipeline.fairseq_bridge import import_fairseq
 from pipeline.store import Flag, open_store, validate
+from tests.pipeline.decoding.conftest import TableModel
 
 
 def sentence(place: int, n_word: int, reference: list[str] | None) -> PreparedSentence:
@@ -32,15 +40,23 @@ TEST_SET = [
 
 
 def store_of(
-    path: Path, dictionary: Any, model: Any, search: Any, config: Any, **given: Any
+    path: Path,
+    dictionary: Any,
+    model: Any,
+    search: Any,
+    config: Any,
+    kind: str = "statistics",
+    **given: Any,
 ) -> Any:
     attributes = {
         "regime": "beam", "combination": "prex", "vocab_size": model.vocab_size,
         "members": [f"seed_{one}" for one in range(model.n_member)],
     }  # fmt: skip
-    dump = DumpConfig("statistics", "statistics", "float32", 50)
+    dump = DumpConfig(kind, kind, "float16", 5)
     decoder = run.Decoder(dictionary, dictionary, model, search, config, dump)
-    run.decode_to_store(decoder, TEST_SET, path, attributes | given, "decode")
+    resume = path.with_suffix(".blocks")
+    run.decode_to_store(decoder, TEST_SET, path, attributes | given, "decode", resume)
+    assert not resume.exists()
     assert validate(path) == []
     return open_store(path)
 
@@ -104,16 +120,74 @@ def test_sentences_that_reach_the_length_limit_are_flagged(
             assert set(store.read("/hypothesis/finished").tolist()) == {finished}
 
 
-def test_windows_and_batches_change_neither_order_nor_results(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    dictionary: Any,
-    table_model: Any,
-    decode_config: Any,
+def test_blocks_and_batches_change_neither_order_nor_results(
+    tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(two_words)
     path, other = tmp_path / "a.h5", tmp_path / "b.h5"
     store_of(path, dictionary, model, beam_search, decode_config(batch_sentences=64)).close()
-    monkeypatch.setattr(run, "_WINDOW_SENTENCES", 2)
-    store_of(other, dictionary, model, beam_search, decode_config(batch_sentences=1)).close()
+    config = decode_config(batch_sentences=1, part_sentences=2)
+    store_of(other, dictionary, model, beam_search, config).close()
     assert path.read_bytes() == other.read_bytes()
+
+
+def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
+    """What a process does that dies in the middle; run by the next test in one of its own."""
+    batches = 0
+
+    def search(*arguments: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        if batches == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return beam_search(*arguments)
+
+    vocabulary = import_fairseq("fairseq.data").Dictionary()
+    for word in range(30):
+        vocabulary.add_symbol(f"▁w{word}")
+    config = OmegaConf.merge(OmegaConf.structured(DecodeConfig), settings)
+    store_of(path, vocabulary, TableModel(two_words), search, config)
+
+
+def test_case_16_after_kill_9_only_the_rest_is_decoded_and_the_bytes_are_the_same(
+    tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
+) -> None:
+    config = decode_config(part_sentences=2, batch_sentences=1)
+    path, other = tmp_path / "a.h5", tmp_path / "b.h5"
+    code = (
+        "import sys, json, pathlib; from tests.pipeline.decoding import test_run; "
+        "test_run.killed_at_the_third_batch(pathlib.Path(sys.argv[1]), json.loads(sys.argv[2]))"
+    )
+    settings = json.dumps(OmegaConf.to_container(config))
+    command = [sys.executable, "-c", code, str(path), settings]
+    ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert not path.exists()
+    # Of the first four sentences two cannot be decoded.
+    whole = sorted(one.name for one in path.with_suffix(".blocks").glob("*.h5"))
+    assert whole == ["block_000000.h5", "block_000001.h5"]
+
+    decoded: list[int] = []
+
+    def search(model: Any, batch: Any, *rest: Any) -> Any:
+        decoded.extend(one.id for one in batch)
+        return beam_search(model, batch, *rest)
+
+    model = table_model(two_words)
+    store_of(path, dictionary, model, search, config).close()
+    assert decoded == [4, 5, 6]
+    store_of(other, dictionary, model, search, config).close()
+    assert decoded == [4, 5, 6, 0, 3, 4, 5, 6]
+    assert path.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["full", "topk"])
+def test_whole_distributions_come_through_the_blocks(
+    kind: str, tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
+) -> None:
+    model, config = table_model(two_words), decode_config(part_sentences=3)
+    with store_of(tmp_path / "a.h5", dictionary, model, beam_search, config, kind=kind) as store:
+        assert store.dump == kind
+        name = "/token/full_logprob" if kind == "full" else "/token/topk_logprob"
+        best = store.read(name)[:, :, 5 if kind == "full" else 0]
+        assert np.isclose(best, np.log([[0.25, 0.5]]), atol=1e-2).any()

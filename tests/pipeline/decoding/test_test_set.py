@@ -32,6 +32,19 @@ def test_units_become_ids_with_eos_and_an_unknown_unit_is_unk(
     assert last.encoded(dictionary, dictionary).target is None
 
 
+def test_sentences_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    lines = [line(place, source=f"ü{place}") for place in range(5)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    test_set = read_test_set(path)
+    assert len(test_set) == 5
+    assert [one.source for one in test_set[1:3]] == ["ü1", "ü2"]
+    assert [one.id for one in test_set[3:9]] == [3, 4]
+    assert (test_set[-1].id, test_set[0].id) == (4, 0)
+    with pytest.raises(IndexError):
+        test_set[5]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

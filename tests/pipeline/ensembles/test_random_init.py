@@ -26,6 +26,10 @@ def train(folder: Path, seed: int, weights: bytes, **changes: Any) -> None:
 
 def manifest(folder: Path, *seeds: int) -> None:
     content = {f"seed_{seed}": "digest" for seed in seeds}
+    for name in content:
+        (folder / name).mkdir(exist_ok=True)
+        part = {"digest": "digest", "file_bytes": {}}
+        (folder / name / "part.json").write_text(json.dumps(part), encoding="utf-8")
     (folder / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
 
 

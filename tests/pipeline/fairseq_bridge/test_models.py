@@ -57,7 +57,7 @@ def test_steps_give_what_the_whole_decoder_gives(model: Any) -> None:
     member = FairseqMember(model)
     whole = list(member.force(SOURCE, PREFIX, [3, 2]))
     assert [tuple(one.shape) for one in whole] == [(3, 24), (2, 24)]
-    state = member.encode(SOURCE, 1)
+    state = member.encode(SOURCE)
     for place in range(2):
         step = member.step(state, PREFIX[:, : place + 1])
         for sentence in range(2):
@@ -66,13 +66,23 @@ def test_steps_give_what_the_whole_decoder_gives(model: Any) -> None:
 
 def test_rows_go_on_from_the_prefixes_that_they_are_reordered_to(model: Any) -> None:
     member = FairseqMember(model)
-    state = member.encode(SOURCE, 2)
-    first = torch.tensor([[2]] * 4)
-    member.step(state, first)
+    state = member.encode(SOURCE)
+    member.step(state, torch.tensor([[2]] * 2))
+    state = member.reorder(state, torch.tensor([0, 0, 1, 1]), 2)
     member.step(state, torch.tensor([[2, 9], [2, 11], [2, 9], [2, 11]]))
-    state = member.reorder(state, torch.tensor([3, 3]))  # the second sentence goes on alone
+    state = member.reorder(state, torch.tensor([3, 3]), 2)  # the second sentence goes on alone
     step = member.step(state, torch.tensor([[2, 11, 9], [2, 11, 12]]))
     whole = list(member.force(SOURCE[[1, 1]], torch.tensor([[2, 11, 9], [2, 11, 12]]), [3, 3]))
+    torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]))
+
+
+def test_rows_grow_from_one_a_sentence_also_where_a_sentence_leaves(model: Any) -> None:
+    member = FairseqMember(model)
+    state = member.encode(SOURCE)
+    member.step(state, torch.tensor([[2]] * 2))
+    state = member.reorder(state, torch.tensor([1, 1]), 2)
+    step = member.step(state, torch.tensor([[2, 11], [2, 12]]))
+    whole = list(member.force(SOURCE[[1, 1]], torch.tensor([[2, 11], [2, 12]]), [2, 2]))
     torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]))
 
 

@@ -42,9 +42,14 @@ def test_stacked_members_step_like_members_in_turn(settings: dict[str, Any]) -> 
     members = [member(seed, **settings) for seed in range(3)]
     assert can_stack(members)
     stacked, in_turn = StackedTransformers(members), MembersInTurn(members)
-    states = [model.encode(SOURCE, 2) for model in (stacked, in_turn)]
-    prefix = torch.tensor([[2]] * 4)
-    moves = [([0, 0, 3, 3], [9, 10, 11, 12]), ([3, 2], [5, 6]), ([1, 1], [7, 2])]
+    states = [model.encode(SOURCE) for model in (stacked, in_turn)]
+    prefix = torch.tensor([[2]] * 2)
+    moves = [
+        ([0, 0, 1, 1], [9, 10, 11, 12]),
+        ([0, 0, 3, 3], [9, 10, 11, 12]),
+        ([3, 2], [5, 6]),
+        ([1, 1], [7, 2]),
+    ]
     for rows, tokens in moves:
         steps = [
             model.step(state, prefix)
@@ -55,7 +60,7 @@ def test_stacked_members_step_like_members_in_turn(settings: dict[str, Any]) -> 
         row = torch.tensor(rows)
         prefix = torch.cat([prefix[row], torch.tensor(tokens)[:, None]], dim=1)
         states = [
-            model.reorder(state, row)
+            model.reorder(state, row, 2)
             for model, state in zip((stacked, in_turn), states, strict=True)
         ]
 

@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, PipelineError
 from pipeline.fairseq_bridge import training
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.fairseq_bridge.training import TrainJob, train_member
+from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.fairseq_bridge.training import train_member
 
 LAYER = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 TRAIN = {
     "updates": 12,
+    "_target_": "pipeline.fairseq_bridge.training.train_member",
     "batch_tokens": 100,
+    "accumulate_batches": 1,
+    "processes": 1,
+    "precision": "fp32",
     "learning_rate": 5e-3,
     "schedule": "cosine",
     "warmup_updates": 3,
@@ -138,3 +146,32 @@ def test_other_schedules_train(data: Path, tmp_path: Path, schedule: str) -> Non
     job = _job(data, tmp_path / "out", schedule=schedule, updates=6)
     train_member(job)
     assert (job.out / "average.safetensors").is_file()
+
+
+def test_accumulated_batches_make_one_update(data: Path, tmp_path: Path) -> None:
+    job = _job(data, tmp_path / "out", accumulate_batches=2, updates=6)
+    train_member(job)
+    assert json.loads((job.out / "model.json").read_text())["updates"] == 6
+
+
+def test_two_processes_train_as_one_with_accumulated_batches(data: Path, tmp_path: Path) -> None:
+    two = _job(data, tmp_path / "two", processes=2, updates=6)
+    alone = _job(data, tmp_path / "alone", accumulate_batches=2, updates=6)
+    for job in (two, alone):
+        job.model["settings"]["dropout"] = 0.0
+        train_member(job)
+    ours, other = (load_file(job.out / "average.safetensors") for job in (two, alone))
+    assert set(ours) == set(other)
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, other[name], atol=1e-5, rtol=1e-4)
+    again = replace(two, out=tmp_path / "again")
+    again.out.mkdir()
+    train_member(again)  # from the last state: nothing is left to train
+    assert _bytes(again.out) == _bytes(two.out)
+
+
+def test_failing_process_is_told(data: Path, tmp_path: Path) -> None:
+    job = _job(data, tmp_path / "out", processes=2, schedule="fixed")
+    job.model["settings"]["encoder"] = {**LAYER, "attention_heads": 3}
+    with pytest.raises(PipelineError, match="one of 2 training processes failed"):
+        train_member(job)

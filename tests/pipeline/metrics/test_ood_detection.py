@@ -1,33 +1,25 @@
+from pathlib import Path
+
 import numpy as np
-import pytest
 
+from pipeline.metrics.cell import Cell
+from pipeline.metrics.decodes import Decode, Measured, Measures
+from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.ood_detection import ood_detection_cells
-
-NONE = [np.nan] * 3
-
-
-def test_counts_the_sentences_of_both_sets(measured, evaluation):
-    (cell,) = ood_detection_cells(measured([1, 2, np.nan]), measured([3, 4, np.inf]), evaluation)
-    assert (cell.value, cell.n, cell.T, cell.B) == (100, 5, "10", "1")
+from pipeline.metrics.quality import QUALITIES
 
 
-@pytest.mark.parametrize(
-    ("inside", "outside", "reason"),
-    [
-        (NONE, [1, 2, 3], "one class only, out-of-domain: no members"),
-        ([1, 2, 3], NONE, "one class only, in-domain: no members"),
-        (NONE, NONE, "no members"),
-    ],
-)
-def test_says_why_there_is_no_value(measured, evaluation, inside, outside, reason):
-    (cell,) = ood_detection_cells(
-        measured(inside, why_null="no members"),
-        measured(outside, why_null="no members"),
-        evaluation,
-    )
-    assert (cell.value, cell.reason) == (None, reason)
+def _measured(*uncertainty: float) -> Measured:
+    cell = Cell("nmt_ende", "PRM", "random_init", "prex", "beam")
+    texts: list[str | None] = ["a"] * len(uncertainty)
+    values = {"prex_entropy_s": np.array(uncertainty)}
+    decode = Decode(Path("store.h5"), cell, False, texts, texts)
+    return Measured(decode, [Measures(1, 10.0, True, values, {})])
 
 
-def test_a_constant_measure_is_chance_and_says_so(measured, evaluation):
-    (cell,) = ood_detection_cells(measured([0, 0, 0]), measured([0, 0, 0]), evaluation)
-    assert (cell.value, cell.reason) == (50, "the measure is the same for every sentence")
+def test_one_sentence_on_a_side_has_a_value_and_no_interval() -> None:
+    evaluation = Evaluation(QUALITIES["bleu"], 50, 0, "measures")
+    (cell,) = ood_detection_cells(_measured(1.0), _measured(2.0, 0.5, 3.0), evaluation)
+    assert round(cell.value or 0, 6) == round(200 / 3, 6)
+    assert (cell.low, cell.high) == (None, None)
+    assert cell.reason == "a single sentence has no interval"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, Key
+from pipeline.metrics.cell import Cell, Key, write_cells
 from pipeline.report.cells import CellIndex, read_cells
 
 OURS = Cell(
@@ -54,6 +54,16 @@ def test_an_absent_cell_says_why(frame_of, change: dict[str, str], reason: str):
     assert cell.value is None
     assert cell.reason.startswith(reason)
     assert Key(*(getattr(cell, name) for name in Key._fields)) == key
+
+
+def test_refuses_a_damaged_file(tmp_path: Path):
+    path = tmp_path / "cells.csv"
+    write_cells(path, [OURS])
+    whole = path.read_text()
+    for damaged in ("", whole[: whole.index("61.5")], whole.replace("61.5", "much")):
+        path.write_text(damaged)
+        with pytest.raises(DataError, match=r"cells\.csv must have .*: run python -m stages"):
+            read_cells([path])
 
 
 def test_refuses_a_file_of_other_columns(tmp_path: Path):

@@ -1,0 +1,157 @@
+"""The data card of a task: what its sets are, where they come from, and what the filters took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.config import TaskConfig, TestSetConfig
+from pipeline.data.clean import RULES
+from pipeline.data.corpus import AlignedSentence, Corpus
+from pipeline.data.evaluation_sets import Row
+from pipeline.data.parallel import ParallelData
+
+_SAMPLES = 3
+_LONGEST_SAMPLE_CHARACTERS = 160
+# How a set is made, in the words of the card.
+_KINDS = {
+    "held_out": "real sentences of held-out pages",
+    "permuted": "SYNTHETIC: sub-word tokens of the in-domain source, permuted",
+    "typos": "SYNTHETIC: the in-domain source with typing errors",
+    "truncated": "SYNTHETIC: the in-domain source, cut short",
+    "other_side": "real sentences, {source} as source and {reference} as reference",
+    "debian_reference": "real sentences of another domain",
+    "spoken": "real sentences, as spoken",
+    "files": "real sentences from the user's own files",
+}
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A row of the paper's table of data sets: language -> its words a sentence."""
+
+    corpus: Corpus
+    name: str
+    n_sentence: int
+    words_a_sentence: Mapping[str, float]
+
+
+def subsets(parallel: ParallelData) -> list[Subset]:
+    """Training text, dev, test and the sets of other corpora, with their lengths in words."""
+    text = parallel.text
+    rows = [
+        _subset(text.train, "train", parallel.train),
+        _subset(text.dev or text.train, "dev", parallel.dev),
+        _subset(text.test or text.train, "test", parallel.test),
+    ]
+    return rows + [_subset(one.corpus, role, one.sentences) for role, one in parallel.other.items()]
+
+
+def data_card(
+    task: TaskConfig,
+    sizes: Sequence[Subset],
+    sets: Mapping[str, Sequence[Row]],
+    absent: Mapping[str, str],
+    counts: Mapping[str, Mapping[str, int]],
+) -> str:
+    """The card as Markdown; `sets`: role -> rows, `absent`: role -> reason, `counts`: by step."""
+    blocks = [
+        f"# Data card: {task.name}",
+        f"From {task.source_language} to {task.target_language}. Made by `stages.prepare`; hashes "
+        "of every file and package are in `manifest.json`.",
+        "## Corpora",
+        _table(("Corpus", "Licence", "Domain", "Packages"), _corpora(sizes)),
+        "## Sizes",
+        "In the layout of the paper's table of data sets (apn-tab:nmt). Words are split at white "
+        "space.",
+        _table(("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"), _sizes(sizes)),
+        "## Test sets",
+        _table(
+            ("Role", "What stands for it", "How it is made", "Used in", "Rows"),
+            [
+                (
+                    role,
+                    task.test_sets[role].corpus,
+                    _made(task, task.test_sets[role]),
+                    ", ".join(task.test_sets[role].regimes),
+                    str(len(rows)),
+                )
+                for role, rows in sets.items()
+            ],
+        ),
+        *(f"{role} is absent: {reason}." for role, reason in absent.items()),
+        "## Filters",
+        "A sentence is counted under the first rule that it breaks. The rules:",
+        "\n".join(f"- {name}: {rule}" for name, rule in RULES.items()),
+        "What each rule took, by the text that passed through it: all text of the pair (train), "
+        "the text that dev and test sentences are drawn from (held_out), and what sets are of.",
+        _count_table(counts),
+        "## Samples",
+    ]
+    for role, rows in sets.items():
+        blocks += [f"### {role}", _table(("Source", "Reference"), _samples(rows))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _subset(corpus: Corpus, name: str, sentences: Iterable[AlignedSentence]) -> Subset:
+    n_sentence = 0
+    words: dict[str, int] = {}
+    for sentence in sentences:
+        n_sentence += 1
+        for language, side in sentence.text.items():
+            words[language] = words.get(language, 0) + len(side.split())
+    return Subset(
+        corpus, name, n_sentence, {language: n / n_sentence for language, n in words.items()}
+    )
+
+
+def _corpora(sizes: Sequence[Subset]) -> Iterator[tuple[str, ...]]:
+    for corpus in {one.corpus.name: one.corpus for one in sizes}.values():
+        packages = ", ".join(f"{name} {one['version']}" for name, one in corpus.packages.items())
+        yield corpus.name, corpus.licence, corpus.domain, packages or "none"
+
+
+def _sizes(sizes: Sequence[Subset]) -> Iterator[tuple[str, ...]]:
+    for one in sizes:
+        for language, words in one.words_a_sentence.items():
+            shared = one.corpus.name, one.name, language, str(one.n_sentence)
+            yield *shared, f"{words:.1f}", one.corpus.domain
+
+
+def _count_table(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """A row a count, a column a text; steps of the same text share its column."""
+    columns: dict[str, dict[str, int]] = {}
+    for step, numbers in counts.items():
+        text = step.removeprefix("align_").removeprefix("clean_").removeprefix("set_")
+        columns.setdefault("train" if text == "split" else text, {}).update(numbers)
+    names = dict.fromkeys(name for numbers in columns.values() for name in numbers)
+    rows = [(name, *(str(numbers.get(name, "")) for numbers in columns.values())) for name in names]
+    return _table(("Count", *columns), rows)
+
+
+def _made(task: TaskConfig, test_set: TestSetConfig) -> str:
+    return _KINDS[test_set.kind].format(
+        source=test_set.language, reference=test_set.reference_language or task.target_language
+    )
+
+
+def _samples(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    for row in rows[:_SAMPLES]:
+        yield _short(row.source), "(none)" if row.reference is None else _short(row.reference)
+
+
+def _short(text: str) -> str:
+    return (
+        text
+        if len(text) <= _LONGEST_SAMPLE_CHARACTERS
+        else (f"{text[:_LONGEST_SAMPLE_CHARACTERS]}…")
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,211 @@
+"""Decoding beside fairseq's own generator: speed, what statistics cost, and memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from omegaconf import OmegaConf
+
+from pipeline.config import CONF, ROOT, DecodeConfig
+from pipeline.decoding.beam import beam_search
+from pipeline.decoding.ensemble import as_ensemble
+from pipeline.decoding.posterior import NextToken
+from pipeline.decoding.sentence import Sentence, padded
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_dictionary, load_weights
+from pipeline.fairseq_bridge.training import train_member
+from tests.bench.measurement import Measurement, alternating_seconds
+
+BATCH, BEAM, VOCAB_SIZE, UPDATES = 64, 5, 4000, 120
+# Spread of the members around one trained model, in standard deviations of each weight matrix.
+NOISE = 0.02
+MODEL_SETTINGS: dict[str, Any] = OmegaConf.to_container(  # type: ignore[assignment]
+    OmegaConf.load(CONF / "model" / "transformer_tiny.yaml").settings  # type: ignore[union-attr]
+)
+PEAK = """
+import sys
+from pathlib import Path
+from tests.bench.decode import decode_many
+decode_many(int(sys.argv[1]), Path(sys.argv[2]))
+# What the system counts for a process includes its parent's memory at the start; this does not.
+status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+print(int(status["VmHWM"].split()[0]) / 2**10)
+"""
+
+
+def measure() -> list[Measurement]:
+    """Ratios of tokens a second to fairseq's, statistics' share of the time, peak memory."""
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as name:
+        dictionary, models = trained_models(Path(name), 10)
+    batch = sentences(BATCH)
+    measurements = []
+    for n_member, target in ((5, ">= 1.8"), (10, ">= 2")):
+        measurements += _beside_fairseq(models[:n_member], dictionary, batch, target)
+    measurements.append(_statistics_cost(models[:5], batch))
+    wide, wide_models = random_models(40_000, 5)
+    measurements.append(_statistics_cost(wide_models, sentences(8, len(wide))))
+    return [*measurements, *_memory()]
+
+
+def trained_models(folder: Path, n_member: int) -> tuple[Any, list[Any]]:
+    """Members around one model that was trained for some seconds: hypotheses end as texts do."""
+    words = [f"w{place}" for place in range(VOCAB_SIZE - 4)]
+    chooser = random.Random(0)
+    write_dictionaries(folder, ("en", "de"), dict.fromkeys(words, 1))
+    for split, size in (("train", 4000), ("valid", 20)):
+        side = [_zipf_words(words, chooser) for _ in range(size)]
+        write_split(folder, split, ("en", "de"), (side, [one[::-1] for one in side]))
+    out = folder / "member"
+    out.mkdir()
+    train = OmegaConf.to_container(OmegaConf.load(CONF / "train" / "default.yaml"))
+    assert isinstance(train, dict)
+    short = dict.fromkeys(("updates", "checkpoint_interval_updates"), UPDATES)
+    train |= short | {"average_last": 1, "warmup_updates": 30, "validate_interval_updates": UPDATES}
+    model = {"architecture": "transformer", "settings": MODEL_SETTINGS}
+    train_member(TrainJob("bench", folder, out, folder / "resume", 1, "en", "de", model, train))
+    dictionary = load_dictionary(folder / "dict.en.txt")
+    models = _built(dictionary, n_member)
+    for seed, one in enumerate(models):
+        load_weights(one, out / "average.safetensors")
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for weight in one.parameters():
+                if weight.dim() > 1:
+                    weight += NOISE * weight.std() * torch.randn_like(weight)
+    return dictionary, models
+
+
+def random_models(vocab_size: int, n_member: int) -> tuple[Any, list[Any]]:
+    """Members that were never trained."""
+    dictionary = import_fairseq("fairseq.data").Dictionary()
+    for place in range(vocab_size - 4):
+        dictionary.add_symbol(f"w{place}")
+    return dictionary, _built(dictionary, n_member)
+
+
+def sentences(count: int, vocab_size: int = VOCAB_SIZE) -> list[Sentence]:
+    """Sources of 8 to 16 words."""
+    chooser = random.Random(1)
+    identities = [str(place) for place in range(4, vocab_size)]
+    return [
+        Sentence(place, [*map(int, _zipf_words(identities, chooser)), 2], None)
+        for place in range(count)
+    ]
+
+
+def decode_many(count: int, path: Path) -> None:
+    """Decode `count` short sentences into a store, as the decode stage does."""
+    from pipeline.config import DumpConfig
+    from pipeline.decoding.run import Decoder, decode_to_store
+    from pipeline.decoding.test_set import read_test_set
+
+    torch.set_num_threads(1)
+    dictionary, models = random_models(300, 2)
+    model = as_ensemble([FairseqMember(one) for one in models])
+    chooser = random.Random(2)
+    prepared = path.with_suffix(".jsonl")
+    fields = {"source": "source", "reference": None, "reference_pieces": None}
+    with prepared.open("w", encoding="utf-8") as file:
+        for place in range(count):
+            pieces = _zipf_words(dictionary.symbols[4:], chooser)
+            file.write(json.dumps({"id": place, "source_pieces": pieces, **fields}) + "\n")
+    attributes: dict[str, Any] = {
+        "regime": "beam", "combination": "prex", "n_member": 2, "vocab_size": len(dictionary),
+    }  # fmt: skip
+    dump = DumpConfig("statistics", "statistics", "float32", 1)
+    config = _config(beam=2, max_length_offset=4)
+    decoder = Decoder(dictionary, dictionary, model, beam_search, config, dump)
+    blocks = path.with_suffix(".blocks")
+    decode_to_store(decoder, read_test_set(prepared), path, attributes, "bench", blocks)
+
+
+def _beside_fairseq(
+    models: Sequence[Any], dictionary: Any, batch: list[Sentence], target: str
+) -> list[Measurement]:
+    # fairseq's generator changes the attention modules of the models that it is given.
+    generator = import_fairseq("fairseq.sequence_generator").SequenceGenerator(
+        copy.deepcopy(list(models)), dictionary, beam_size=BEAM, max_len_a=0, max_len_b=40
+    )
+    source = padded([one.source for one in batch], dictionary.pad())
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(dim=1)}}
+    ours = _search(models, batch)
+    expected = [best[0]["tokens"].tolist() for best in generator.generate([], sample)]
+    found = [best[0].token_id.tolist() for best in ours()]
+    assert found == expected, "both must find the same"
+    theirs_seconds, ours_seconds = alternating_seconds(lambda: generator.generate([], sample), ours)
+    n_token = sum(len(one.token_id) for best in ours() for one in best)
+    shape = f"M={len(models)} beam {BEAM} batch {BATCH} K={len(dictionary)}"
+    return [
+        Measurement(f"tokens/s with statistics, {shape}", n_token / ours_seconds, "tokens/s"),
+        Measurement(f"ratio to fairseq, {shape}", theirs_seconds / ours_seconds, "x", target),
+    ]
+
+
+def _statistics_cost(models: Sequence[Any], batch: list[Sentence]) -> Measurement:
+    search = _search(models, batch)
+    columns = len(models) + 5
+
+    def without() -> object:
+        def nothing(_self: object, row: torch.Tensor, _prefix: object) -> object:
+            return np.zeros((len(row), columns), np.float32)
+
+        with mock.patch.object(NextToken, "statistics", nothing):
+            return search()
+
+    search()
+    bare, whole = alternating_seconds(without, search)
+    vocab_size = models[0].decoder.output_projection.weight.shape[0]
+    name = f"time with statistics / without, M={len(models)} K={vocab_size}"
+    return Measurement(name, whole / bare, "x", "<= 1.25")
+
+
+def _memory() -> list[Measurement]:
+    peaks = []
+    with TemporaryDirectory() as name:
+        for count in (1_500, 6_000):
+            command = [sys.executable, "-c", PEAK, str(count), f"{name}/{count}.h5"]
+            run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+            peaks.append(float(run.stdout.split()[-1]))
+    growth = (peaks[1] - peaks[0]) * 2**20 / 4_500
+    return [
+        Measurement("peak memory, 6,000 short sentences", peaks[1], "MiB"),
+        Measurement("peak memory / that of 1,500", peaks[1] / peaks[0], "x", "<= 1.1"),
+        Measurement("growth of the peak, a sentence", growth, "bytes"),
+    ]
+
+
+def _search(models: Sequence[Any], batch: list[Sentence]) -> Callable[[], Any]:
+    ensemble = as_ensemble([FairseqMember(one) for one in models])
+    config = _config(beam=BEAM, max_length_offset=40)
+    return lambda: beam_search(ensemble, batch, "prex", config)
+
+
+def _config(**settings: Any) -> Any:
+    beam = OmegaConf.load(CONF / "decode" / "beam.yaml")
+    return OmegaConf.merge(
+        OmegaConf.structured(DecodeConfig), beam, {"max_length_ratio": 0.0}, settings
+    )
+
+
+def _built(dictionary: Any, n_member: int) -> list[Any]:
+    configuration = model_configuration("transformer", MODEL_SETTINGS)
+    return [build_model(configuration, dictionary, dictionary).eval() for _ in range(n_member)]
+
+
+def _zipf_words(words: Sequence[str], chooser: random.Random) -> list[str]:
+    return [words[int(len(words) ** chooser.random()) - 1] for _ in range(chooser.randint(8, 16))]

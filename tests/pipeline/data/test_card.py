@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pipeline import config
+from pipeline.config import TaskConfig
+from pipeline.data.card import Subset, data_card
+from pipeline.data.corpus import Corpus
+from pipeline.data.evaluation_sets import Row
+
+_CORPUS = Corpus("Mine", "MIT", "news", {"p": {"version": "1", "sha256": "x"}}, frozenset(), list)
+_TASK = TaskConfig(
+    name="t",
+    source_language="en",
+    target_language="de",
+    test_sets={
+        "PRM": config.TestSetConfig(kind="permuted", corpus="mine, permuted"),
+        "L-DE": config.TestSetConfig(kind="other_side", language="de", corpus="mine, German"),
+    },
+)
+_ROWS = [Row(number, f"a | b < {number} \\ " + "x" * 200, None, [], None) for number in range(5)]
+
+
+def _card() -> str:
+    return data_card(
+        _TASK,
+        [Subset(_CORPUS, "train", 7, {"de": 2.04, "en": 3})],
+        {"PRM": _ROWS, "L-DE": [Row(0, "Tür", "Tür", [], [])]},
+        {"LTO": "there is no folder"},
+        {
+            "align_train": {"sentences": 9},
+            "clean_train": {"read": 9, "dropped_word_count": 2},
+            "set_MED": {"read": 4},
+        },
+    )
+
+
+def test_sizes_are_in_the_layout_of_the_paper() -> None:
+    assert "| Dataset | Subset | LNG | Sentences | Words / Sent. | Domain |" in _card()
+    assert "| Mine | train | de | 7 | 2.0 | news |" in _card()
+    assert "| Mine | MIT | news | p 1 |" in _card()
+
+
+def test_synthetic_sets_are_called_so_and_absent_ones_have_their_reason() -> None:
+    assert "| PRM | mine, permuted | SYNTHETIC: " in _card()
+    assert "| L-DE | mine, German | real sentences, de as source and de as reference |" in _card()
+    assert "LTO is absent: there is no folder." in _card()
+
+
+def test_counts_have_a_column_a_text() -> None:
+    lines = _card().split("\n")
+    assert "| Count | train | MED |" in lines
+    assert "| read | 9 | 4 |" in lines
+    assert "| dropped_word_count | 2 |  |" in lines
+
+
+def test_three_samples_a_set_that_no_table_breaks_at() -> None:
+    samples = _card().partition("### PRM")[2].partition("###")[0]
+    rows = [line for line in samples.split("\n") if line.startswith("| a ")]
+    assert len(rows) == 3
+    assert rows[0].startswith("| a \\| b &lt; 0 \\\\ xxx")
+    assert rows[0].endswith("x… | (none) |")

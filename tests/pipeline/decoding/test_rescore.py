@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.config import DumpConfig
+from pipeline.decoding.beam import beam_search
+from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
+from pipeline.decoding.rescore import hypotheses_of, score_in_chunks, scored_by_all
+from pipeline.decoding.run import Decoder, decode_to_store
+from pipeline.decoding.self_check import self_check
+from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.teacher_forcing import score_targets
+from pipeline.decoding.test_set import PreparedSentence
+from pipeline.errors import DataError, PipelineError
+from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.store import TokenStatistics
+
+
+@pytest.fixture(scope="module")
+def members(random_models: Any) -> list[FairseqMember]:
+    return [FairseqMember(one) for one in random_models(3)]
+
+
+class Loader:
+    """Loads one member; `loaded` counts how often that was done."""
+
+    def __init__(self, member: FairseqMember) -> None:
+        self.member, self.loaded = member, 0
+
+    def __call__(self) -> FairseqMember:
+        self.loaded += 1
+        return self.member
+
+
+def one_at_a_time(members: list[FairseqMember]) -> MembersOneAtATime:
+    return MembersOneAtATime([partial(lambda one: one, member) for member in members])
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_what_some_members_find_all_of_them_score(
+    combination: str, members: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    searching, config = as_ensemble(members[:2]), decode_config()
+    search = scored_by_all(beam_search, searching)
+    found = search(one_at_a_time(members), sentences, combination, config)
+    expected = beam_search(searching, sentences, combination, config)
+    for ours, theirs, sentence in zip(found, expected, sentences, strict=True):
+        assert {tuple(one.token_id) for one in ours} == {tuple(one.token_id) for one in theirs}
+        scores = [one.score for one in ours]
+        assert scores == sorted(scores, reverse=True)
+        assert ours[0].statistics.logprob.shape[1] == 3
+        target = Sentence(sentence.id, sentence.source, ours[0].token_id.tolist())
+        (again,) = score_targets(as_ensemble(members), [target], combination, config)[0]
+        assert again.score == pytest.approx(ours[0].score, abs=1e-5)
+
+
+def test_chunks_bound_memory_and_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, members: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    loaders = [Loader(one) for one in members]
+    model = MembersOneAtATime(loaders)
+    expected = score_targets(as_ensemble(members), sentences, "prex", decode_config())
+    monkeypatch.setattr("pipeline.decoding.rescore._CHUNK_VALUES", 8 * 3 * model.vocab_size)
+    found = score_in_chunks(model, sentences, "prex", decode_config())
+    assert 3 < loaders[0].loaded <= len(sentences) + 1
+    for (one,), (other,) in zip(found, expected, strict=True):
+        for field in fields(TokenStatistics):
+            first, second = (getattr(each.statistics, field.name) for each in (one, other))
+            np.testing.assert_allclose(first, second, atol=1e-5)
+
+
+@pytest.fixture
+def decoder(dictionary: Any, members: Any, decode_config: Any) -> Callable[..., Decoder]:
+    def make(**settings: Any) -> Decoder:
+        dump = DumpConfig("statistics", "statistics", "float32", 1)
+        config = decode_config(**settings)
+        return Decoder(dictionary, dictionary, as_ensemble(members), beam_search, config, dump)
+
+    return make
+
+
+def test_hypotheses_come_from_another_store(
+    tmp_path: Path, decoder: Any, dictionary: Any, members: Any, sentences: list[Sentence]
+) -> None:
+    pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
+    test_set = [
+        PreparedSentence(place, f"text {place}", None, one, None)
+        for place, one in enumerate(pieces)
+    ]
+    made = decoder()
+    attributes = {
+        "regime": "beam", "combination": "prex", "n_member": 3, "vocab_size": len(dictionary),
+    }  # fmt: skip
+    path = tmp_path / "a.h5"
+    decode_to_store(made, test_set, path, attributes, "decode", tmp_path / "blocks")
+    search = scored_by_all(hypotheses_of(path, test_set, len(dictionary)), None)
+    found = search(one_at_a_time(members), sentences, "prex", made.decode)
+    expected = beam_search(made.model, sentences, "prex", made.decode)  # type: ignore[arg-type]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.token_id.tolist() for one in ours] == [one.token_id.tolist() for one in theirs]
+        np.testing.assert_allclose(
+            [one.score for one in ours], [one.score for one in theirs], atol=1e-4
+        )
+    with pytest.raises(DataError, match=r"a\.h5 must be a decode of the same 6 sentences"):
+        hypotheses_of(path, test_set[:-1], len(dictionary))
+
+
+def test_the_self_check_passes_and_says_how_well(decoder: Any, sentences: list[Sentence]) -> None:
+    assert 0 <= self_check(decoder(), sentences, "expr") < 1e-4
+
+
+def test_the_self_check_finds_a_score_that_is_wrong(
+    decoder: Any, sentences: list[Sentence]
+) -> None:
+    def wrong(model: Any, batch: Any, combination: str, decode: Any) -> Any:
+        return beam_search(model, batch, "prex" if combination == "expr" else "expr", decode)
+
+    made = decoder()
+    broken = Decoder(*(getattr(made, one.name) for one in fields(made)))
+    object.__setattr__(broken, "search", wrong)
+    with pytest.raises(PipelineError, match=r"sentence \d must be the same re-scored to 0\.0001"):
+        self_check(broken, sentences, "expr")

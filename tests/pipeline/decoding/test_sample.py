@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from pipeline.config import DumpConfig
+from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
+from pipeline.decoding.run import Decoder, decode_to_store
+from pipeline.decoding.sample import sample
+from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.test_set import PreparedSentence
+from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.store import open_store, validate
+from pipeline.uncertainty.sequence import sequence_measures
+
+EOS, WORDS, LONGEST = 2, (3, 4), 3
+
+
+@cache
+def table(source: int, prefix: tuple[int, ...]) -> Any:
+    """3 members over 2 words and EOS, which is certain after 3 words."""
+    random = np.random.default_rng([7, source, len(prefix), *prefix])
+    rows = np.zeros((3, 34))
+    rows[:, [EOS, *WORDS]] = random.dirichlet(np.full(3, 0.8), 3)
+    if len(prefix) == LONGEST:
+        rows[:] = np.eye(34)[EOS]
+    return rows
+
+
+def sequence_probability(combination: str, member: int = 0) -> dict[tuple[int, ...], float]:
+    """Every sequence of source 5 with its probability, by enumeration."""
+    found = {}
+    prefixes: list[tuple[int, ...]] = [()]
+    while prefixes:
+        prefix = prefixes.pop()
+        for token in (EOS, *WORDS):
+            words = (*prefix, token)
+            steps = [table(5, words[:place])[:, words[place]] for place in range(len(words))]
+            each = np.prod(steps, axis=0)
+            if not each.any():
+                continue
+            if token != EOS:
+                prefixes.append(words)
+                continue
+            found[words] = {
+                "expr": each.mean(),
+                "prex": np.prod(np.mean(steps, axis=1)),
+                "member": each[member],
+            }[combination]
+    return found
+
+
+def drawn(table_model: Any, config: Any) -> Any:
+    batch = [Sentence(0, [5, EOS], None)]
+    return sample(table_model(table), batch, config.combination, config)[0]
+
+
+def assert_frequencies(found: list[Any], expected: dict[tuple[int, ...], float]) -> None:
+    counts = Counter(tuple(one.token_id.tolist()) for one in found)
+    assert set(counts) <= set(expected)
+    common = [one for one in expected if expected[one] * len(found) >= 5]
+    rest = len(found) - sum(counts[one] for one in common)
+    frequencies = np.array([*(expected[one] for one in common), 0.0])
+    frequencies[-1] = 1 - frequencies.sum()
+    kept = slice(None) if frequencies[-1] * len(found) >= 5 else slice(-1)
+    seen = np.array([*(counts[one] for one in common), rest], float)[kept]
+    share = frequencies[kept] / frequencies[kept].sum()
+    assert chisquare(seen, share * seen.sum()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_sequences_come_as_often_as_the_posterior_says(
+    combination: str, table_model: Any, decode_config: Any
+) -> None:
+    config = decode_config(regime="sample", combination=combination, beam=3000, min_length=0)
+    found = drawn(table_model, config)
+    assert len(found) == 3000
+    assert_frequencies(found, sequence_probability(combination))
+    for one in found[:20]:
+        expected = np.log(sequence_probability(combination)[tuple(one.token_id.tolist())])
+        assert one.score * len(one.token_id) == pytest.approx(expected, abs=1e-4)
+        assert one.member == -1
+
+
+def test_each_member_draws_from_its_own_distribution(table_model: Any, decode_config: Any) -> None:
+    config = decode_config(regime="sample", combination="member", beam=1000, min_length=0)
+    found = drawn(table_model, config)
+    assert [one.member for one in found] == [0] * 1000 + [1] * 1000 + [2] * 1000
+    for member in range(3):
+        own = [one for one in found if one.member == member]
+        assert_frequencies(own, sequence_probability("member", member))
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("combination", ["expr", "member"])
+def test_samples_depend_on_neither_batch_nor_order(
+    combination: str,
+    stacked: bool,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+) -> None:
+    members = [FairseqMember(one) for one in random_models(2)]
+    model = as_ensemble(members) if stacked else MembersInTurn(members)
+    config = decode_config(regime="sample", beam=3, min_length=0)
+    together = sample(model, sentences, combination, config)
+    backwards = sample(model, sentences[::-1], combination, config)[::-1]
+    alone = [sample(model, [one], combination, config)[0] for one in sentences]
+    assert len({tuple(one.token_id) for best in together for one in best}) > 10
+    for first, second, third in zip(together, backwards, alone, strict=True):
+        for one, other, another in zip(first, second, third, strict=True):
+            assert one.token_id.tolist() == other.token_id.tolist() == another.token_id.tolist()
+            np.testing.assert_allclose(
+                one.statistics.entropy_prex, another.statistics.entropy_prex, atol=1e-4
+            )
+
+
+def test_another_seed_draws_other_samples(table_model: Any, decode_config: Any) -> None:
+    first, again, other = (
+        [
+            one.token_id.tolist()
+            for one in drawn(table_model, decode_config(regime="sample", min_length=0, seed=seed))
+        ]
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("settings", "allowed"),
+    [
+        ({"sampling_top_k": 1}, 1),
+        ({"sampling_top_p": 0.01}, 1),
+        ({"sampling_top_k": 2}, 2),
+        ({"sampling_temperature": 1e-3}, 1),
+        ({"sampling_temperature": 1e3}, 3),
+    ],
+)
+def test_truncation_and_temperature(
+    settings: dict[str, Any], allowed: int, table_model: Any, decode_config: Any
+) -> None:
+    config = decode_config(regime="sample", beam=200, min_length=0, **settings)
+    first = Counter(int(one.token_id[0]) for one in drawn(table_model, config))
+    posterior = table(5, ()).mean(axis=0)
+    assert set(first) == set(np.argsort(-posterior)[:allowed].tolist())
+
+
+def test_what_does_not_end_is_cut(table_model: Any, decode_config: Any) -> None:
+    model = table_model(lambda source, prefix: np.eye(5)[[3, 3]])
+    config = decode_config(regime="sample", beam=2, min_length=0, max_length_offset=4)
+    for one in sample(model, [Sentence(0, [3, EOS], None)], "prex", config)[0]:
+        assert one.token_id.tolist() == [3] * 5
+        assert not one.finished
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"regime": "beam"}, r"decode\._target_ must be .*regime=beam, got sample"),
+        ({"min_length": 1}, r"decode\.min_length must be 0 .* got 1"),
+        ({"unk_penalty": 0.5}, r"decode\.unk_penalty must be 0 .* got 0\.5"),
+    ],
+)
+def test_other_settings_are_refused(
+    settings: dict[str, Any], message: str, table_model: Any, decode_config: Any
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        drawn(table_model, decode_config(**{"regime": "sample", "min_length": 0} | settings))
+
+
+def test_nan_is_refused_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+    model = table_model(lambda source, prefix: np.array([[0.2] * 5, [np.nan] * 5]))
+    config = decode_config(regime="sample", min_length=0)
+    with pytest.raises(DataError, match=r"member 1 .* got NaN for sentence 9"):
+        sample(model, [Sentence(9, [3, EOS], None)], "prex", config)
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr", "member"])
+def test_monte_carlo_measures_of_a_store_of_samples_reach_the_exact_values(
+    combination: str, tmp_path: Path, table_model: Any, dictionary: Any, decode_config: Any
+) -> None:
+    config = decode_config(regime="sample", combination=combination, beam=4000, min_length=0)
+    decoder = Decoder(
+        dictionary,
+        dictionary,
+        table_model(table),
+        sample,
+        config,
+        DumpConfig("statistics", "statistics", "float32", 1),
+    )
+    attributes = {
+        "regime": "sample", "combination": combination, "members": ["a", "b", "c"],
+        "vocab_size": 34, "sampling_temperature": 1.0,
+    }  # fmt: skip
+    test_set = [PreparedSentence(0, "source", None, [dictionary.symbols[5]], None)]
+    decode_to_store(decoder, test_set, tmp_path / "a.h5", attributes, "sample", tmp_path / "r")
+    assert validate(tmp_path / "a.h5") == []
+    with open_store(tmp_path / "a.h5") as store:
+        row = sequence_measures(store, beam=4000, temperature=1.0, length_norm=False).iloc[0]
+    if combination != "member":
+        probability = np.array(list(sequence_probability(combination).values()))
+        entropy = -(probability * np.log(probability)).sum()
+        assert row[f"{combination}_entropy_smc"] == pytest.approx(entropy, abs=0.06)
+        assert row[f"{combination}_entropy_cmc"] == pytest.approx(entropy, abs=0.06)
+        return
+    each = [np.array(list(sequence_probability("member", one).values())) for one in range(3)]
+    mean_log = np.mean([np.log(np.maximum(one, 1e-300)) for one in each], axis=0)
+    epkl = np.mean([(one * (np.log(np.maximum(one, 1e-300)) - mean_log)).sum() for one in each])
+    assert row["epkl_mc"] == pytest.approx(epkl, rel=0.1)
+    posterior = np.array(list(sequence_probability("expr").values()))
+    mi = np.mean([(one * np.log(np.maximum(one, 1e-300) / posterior)).sum() for one in each])
+    assert row["expr_mi_mc"] == pytest.approx(mi, rel=0.1)
