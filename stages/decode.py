@@ -190,15 +190,27 @@ def _prepared(config: PipelineConfig) -> Path:
 
 
 def _test_set(config: PipelineConfig, job: Job) -> Path:
-    return _existing(_prepared(config) / "test" / f"{job.test_set}.jsonl")
+    return _prepared_file(config, f"test/{job.test_set}.jsonl")
 
 
 def _dictionaries(config: PipelineConfig) -> tuple[Path, Path]:
-    folder = _prepared(config) / "fairseq"
     return (
-        _existing(folder / f"dict.{config.task.source_language}.txt"),
-        _existing(folder / f"dict.{config.task.target_language}.txt"),
+        _prepared_file(config, f"fairseq/dict.{config.task.source_language}.txt"),
+        _prepared_file(config, f"fairseq/dict.{config.task.target_language}.txt"),
     )
+
+
+def _prepared_file(config: PipelineConfig, name: str) -> Path:
+    """A file of the prepared data; DataError where it is not as it was written, or missing."""
+    path = _existing(_prepared(config) / name)
+    manifest = json.loads((_prepared(config) / "manifest.json").read_text(encoding="utf-8"))
+    written, found = manifest["files"].get(name), file_sha256(path)
+    if found != written:
+        raise DataError(
+            f"{path} must have the sha256 that stage prepare wrote down, {written}, got {found}: "
+            "run python -m stages.prepare again"
+        )
+    return path
 
 
 def _existing(path: Path) -> Path:

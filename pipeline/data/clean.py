@@ -18,7 +18,7 @@ LENGTH_ALLOWANCE_WORDS = 3
 _ASCII_LETTERS = string.ascii_letters.encode()
 _MARKUP_OR_URL = re.compile(r"</?\w[^<>]*>|&#?\w+;|[{}\\]|\b(?:https?|ftp|file|mailto):|\bwww\.")
 # What every match of the pattern above holds: most texts hold none of it, and that is quick to see.
-_SIGN_OF_MARKUP = re.compile(r"[<&{}\\:]|www\.")
+_SIGNS_OF_MARKUP = ("<", "&", "{", "}", "\\", ":", "www.")
 
 RULES = {
     "word_count": "words of the pivot side outside data.min_words to data.max_words",
@@ -74,8 +74,9 @@ def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
         if not _has_letters_enough(side):
             return "letter_share"
     for side in text.values():
-        if _SIGN_OF_MARKUP.search(side) and _MARKUP_OR_URL.search(side):
-            return "markup_or_url"
+        for sign in _SIGNS_OF_MARKUP:
+            if sign in side and _MARKUP_OR_URL.search(side):
+                return "markup_or_url"
     lengths = sorted(map(len, words.values()))
     if lengths[-1] > MAXIMUM_LENGTH_RATIO * lengths[0] + LENGTH_ALLOWANCE_WORDS:
         return "length_ratio"

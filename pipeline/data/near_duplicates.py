@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+_USUAL_WORDS = 100
 _WORD = re.compile(r"\w+")
 
 
@@ -19,6 +20,7 @@ class HeldOutIndex:
 
     def __init__(self, held_out: Sequence[str], jaccard: float) -> None:
         self._jaccard = jaccard
+        self._needed = [self._share(n_word) for n_word in range(_USUAL_WORDS)]
         held_words = [_words(text) for text in held_out]
         frequency = Counter(word for words in held_words for word in words)
         in_order = sorted(frequency, key=lambda word: (frequency[word], word))
@@ -45,9 +47,13 @@ class HeldOutIndex:
 
     def _rarest(self, ranks: list[int], n_word: int) -> list[int]:
         """Of the words of a text that are known, in order, the first that must hold a match."""
-        # Rounded first: 0.8 * 5 words must need 4 shared ones, whatever the last float digit.
-        needed = max(1, math.ceil(round(self._jaccard * n_word, 9)))
+        needed = self._needed[n_word] if n_word < len(self._needed) else self._share(n_word)
         return ranks[: max(0, len(ranks) - needed + 1)]
+
+    def _share(self, n_word: int) -> int:
+        """How many of its words a text must share with a match."""
+        # Rounded first: 0.8 * 5 words must need 4 shared ones, whatever the last float digit.
+        return max(1, math.ceil(round(self._jaccard * n_word, 9)))
 
 
 def _words(text: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.uncertainty.fused import _compiled, _exp, _log
+from pipeline.uncertainty.fused import compiled, exp32, log32
 
 Float32 = NDArray[np.float32]
 
@@ -18,7 +18,7 @@ _SIGN_BIT = np.int32(31)
 _ALL_BUT_SIGN = np.int32(2**31 - 1)
 
 
-@_compiled
+@compiled
 def _highest(values: Float32) -> np.float32:
     """The maximum; NaN may win or not."""
     # Whole numbers in the order of the float32 of their bits: their maximum becomes vector code.
@@ -31,7 +31,7 @@ def _highest(values: Float32) -> np.float32:
     return np.float32(back.view(np.float32))
 
 
-@_compiled
+@compiled
 def _shares(values: Float32, highest: np.float32, shares: Float32) -> np.float32:
     """exp(value - highest) into shares, and their sum; NaN where a value is NaN."""
     total = _ZERO
@@ -39,13 +39,13 @@ def _shares(values: Float32, highest: np.float32, shares: Float32) -> np.float32
     for k in range(len(values)):
         x = values[k] - highest
         faults |= np.int32(x != x)
-        share = _exp(x if x > _LOWEST else _LOWEST)
+        share = exp32(x if x > _LOWEST else _LOWEST)
         shares[k] = share
         total += share
     return np.float32(np.nan) if faults else total
 
 
-@_compiled
+@compiled
 def _keep_likeliest(posterior: Float32, best: Float32, token: NDArray[np.int64]) -> None:
     """The len(best) largest of posterior [vocab], largest first; the lower id where equal."""
     n_best, n_found, n_vocab = len(best), 0, len(posterior)
@@ -68,7 +68,7 @@ def _keep_likeliest(posterior: Float32, best: Float32, token: NDArray[np.int64])
             token[place] = k
 
 
-@_compiled
+@compiled
 def likeliest_tokens(
     logits: Float32,
     weight: Float32,
@@ -93,7 +93,7 @@ def likeliest_tokens(
             values = logits[member, row]
             highest = _highest(values)
             total = _shares(values, highest, shares[member])
-            log_total[row, member] = _log(total) + highest
+            log_total[row, member] = log32(total) + highest
             if total != total or not np.isfinite(highest):
                 log_total[row, member] = np.nan
             scale[member] = weight[row, member] / total

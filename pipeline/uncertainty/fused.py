@@ -29,7 +29,7 @@ _MANTISSA_BITS = np.int32(23)
 _EXPONENT_BIAS = np.int32(127)
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile; keep the machine code beside the source or in the user's cache where one can."""
     # Both make loops vector code: sums in another order, and no test for division by zero.
     options: dict[str, Any] = {
@@ -37,19 +37,19 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         "fastmath": {"reassoc", "contract", "nsz"},
         "error_model": "numpy",
     }
-    compiled: Callable[..., Any]
+    machine_code: Callable[..., Any]
     try:
-        compiled = njit(cache=True, **options)(function)
+        machine_code = njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
-        compiled = njit(**options)(function)
-    return compiled
+        machine_code = njit(**options)(function)
+    return machine_code
 
 
 # numpy's exp and log would be called element by element here; these two become vector code.
 
 
-@_compiled
-def _exp(x: np.float32) -> np.float32:
+@compiled
+def exp32(x: np.float32) -> np.float32:
     """exp of a float32 in [-87, 87]: 2^n times a polynomial of the rest, |rest| <= ln(2)/2."""
     n = np.floor(x * _LOG2_E + _HALF)
     r = x - n * _LN2
@@ -64,8 +64,8 @@ def _exp(x: np.float32) -> np.float32:
     return np.float32(p * power.view(np.float32))
 
 
-@_compiled
-def _log(x: np.float32) -> np.float32:
+@compiled
+def log32(x: np.float32) -> np.float32:
     """ln of a normal float32: n ln 2 + 2 artanh(s), with x = 2^n m, s = (m - 1) / (m + 1)."""
     bits = np.float32(x).view(np.int32)
     n = np.int32((bits - _SQRT_HALF_BITS) >> _MANTISSA_BITS)
@@ -80,7 +80,7 @@ def _log(x: np.float32) -> np.float32:
     return np.float32(n) * _LN2 + p * s
 
 
-@_compiled
+@compiled
 def _some_impossible(logprob: Float32) -> bool:
     """Whether members differ on a token, [member, vocab], that one of them all but excludes."""
     for k in range(logprob.shape[1]):
@@ -93,7 +93,7 @@ def _some_impossible(logprob: Float32) -> bool:
     return False
 
 
-@_compiled
+@compiled
 def float32_sums(
     logprob: Float32, weight: Float32, member_sums: Float64, sums: Float64
 ) -> NDArray[np.bool_]:
@@ -125,7 +125,7 @@ def float32_sums(
                     x = max(values[k], _IMPOSSIBLE_NATS)
                     low |= np.int32(x < _FLOOR_NATS)
                     total[k] += x
-                    p = _exp(max(x, _FLOOR_NATS))
+                    p = exp32(max(x, _FLOOR_NATS))
                     own += p * x
                     prex[k] += p
                     expr[k] += w * p
@@ -136,8 +136,8 @@ def float32_sums(
             for k in range(size):
                 p = prex[k] * share
                 q = expr[k]
-                log_p = _log(p)
-                log_q = _log(q)
+                log_p = log32(p)
+                log_q = log32(q)
                 mean = total[k] * share
                 s0 += p * log_p
                 s1 += q * log_q

@@ -19,7 +19,7 @@ from tests.bench.measurement import Measurement
 
 N_SENTENCE, N_HYPOTHESIS, N_TOKEN, N_MEMBER, VOCAB_SIZE, K = 15_000, 5, 30, 10, 40_000, 50
 GRID = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 from pipeline.store import open_store
 from pipeline.uncertainty.offline import write_measures
@@ -27,7 +27,9 @@ from pipeline.uncertainty.sequence import Grid
 start = time.perf_counter()
 with open_store(sys.argv[1]) as store:
     write_measures(store, Path(sys.argv[2]), Grid([1, 5], [0.5, 1, 2, 5, 10], [True, False]))
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+status = Path("/proc/self/status").read_text()
+peak_kib = int(status.split("VmHWM:")[1].split()[0])
+print(time.perf_counter() - start, peak_kib / 2**20)
 """
 
 

@@ -43,7 +43,6 @@ def prepare(folder: Path) -> None:
     for language in ("en", "de"):
         words = "".join(f"▁w{one} 1\n" for one in range(20))
         (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
-    write_json(folder / "manifest.json", {"absent_sets": ABSENT})
     for role in TEST_SETS:
         with (folder / "test" / f"{role}.jsonl").open("w", encoding="utf-8") as file:
             for place in range(5):
@@ -56,6 +55,16 @@ def prepare(folder: Path) -> None:
                     "reference_pieces": None if reference is None else [f"▁w{place}"],
                 }
                 file.write(json.dumps(sentence) + "\n")
+    write_manifest(folder)
+
+
+def write_manifest(folder: Path) -> None:
+    files = {
+        path.relative_to(folder).as_posix(): file_sha256(path)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    write_json(folder / "manifest.json", {"absent_sets": ABSENT, "files": files})
 
 
 def train(folder: Path, prepared: Path) -> None:
@@ -216,7 +225,17 @@ def test_another_vocabulary_than_in_training_is_refused(root: Path, tmp_path: Pa
     train(tmp_path / "train" / "nmt_ende", tmp_path / "prepare" / "nmt_ende")
     path = tmp_path / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
     path.write_text("▁other 1\n", encoding="utf-8")
+    write_manifest(tmp_path / "prepare" / "nmt_ende")
     with pytest.raises(DataError, match=r"dict\.de\.txt must be the vocabulary that member seed_1"):
+        decode(settings(tmp_path))
+
+
+def test_a_test_set_that_lost_rows_is_refused(tmp_path: Path) -> None:
+    prepare(tmp_path / "prepare" / "nmt_ende")
+    train(tmp_path / "train" / "nmt_ende", tmp_path / "prepare" / "nmt_ende")
+    path = tmp_path / "prepare" / "nmt_ende" / "test" / "PRM.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:2]), "utf-8")
+    with pytest.raises(DataError, match=r"PRM\.jsonl must have the sha256 that stage prepare"):
         decode(settings(tmp_path))
 
 
