@@ -104,6 +104,7 @@ class TestSetConfig:
     )
     corpus: str = MISSING
     in_domain: bool = False
+    baseline: bool = False
     regimes: list[str] = field(
         default_factory=lambda: ["search"],
         metadata={

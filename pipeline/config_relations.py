@@ -23,6 +23,11 @@ def check_relations(config: PipelineConfig) -> None:
             f"data.min_words must be <= data.max_words, "
             f"got {config.data.min_words} > {config.data.max_words}"
         )
+    baselines = [role for role, one in config.task.test_sets.items() if one.baseline]
+    if len(baselines) != 1:
+        raise ConfigError(
+            f"task.test_sets must have exactly one set with baseline: true, got {baselines}"
+        )
     decode = config.decode
     if decode.n_best is not None and decode.n_best > decode.beam:
         raise ConfigError(

@@ -20,7 +20,7 @@ def compose(config: PipelineConfig) -> None:
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(OmegaConf.to_yaml(settings, sort_keys=True), encoding="utf-8")
+    path.write_text(OmegaConf.to_yaml(settings), encoding="utf-8")
     _log.info("composed %s", path)
 
 

@@ -74,9 +74,9 @@ def _detection_cells(
         for part, decode in decodes.items()
         if decode.cell.regime in _SEARCHES and decode.cell.ensemble != "single"
     ]
-    first = next((name for name, one in config.task.test_sets.items() if one.in_domain), None)
+    baseline = next(name for name, one in config.task.test_sets.items() if one.baseline)
     in_domain = {
-        _decoded_by(one.decode): one for one in everything if one.decode.cell.test_set == first
+        _decoded_by(one.decode): one for one in everything if one.decode.cell.test_set == baseline
     }
     cells: list[Cell] = []
     for measured in everything:

@@ -42,6 +42,8 @@ def _settings(*overrides: str) -> PipelineConfig:
         ("train.updates=50", ["train.average_last must be <= the"]),
         ("train.average_last=9", ["train.average_last must be <= train.keep_checkpoints"]),
         ("task.test_sets.PRM.kind=z", ["task.test_sets.PRM.kind must be one of", "got z"]),
+        ("+task.test_sets.MED.baseline=true", ["exactly one set with baseline", "MED"]),
+        ("task.test_sets.newstest14.baseline=false", ["exactly one set with baseline", "[]"]),
         ("decode.name=???", ["decode.name must have a value"]),
         ("decode.also=expr", ["decode.also must be a list, got 'expr'"]),
         ("decode.length_penalty=nan", ["decode.length_penalty must be finite, got nan"]),
