@@ -19,14 +19,15 @@ _log = logging.getLogger(__name__)
 def train(config: PipelineConfig) -> None:
     """Write one part a seed to {io.root}/train/{task}: weights, average, model.json, curve.csv."""
     root = Path(config.io.root)
-    data = root / "prepare" / config.task.name
-    if not (data / "manifest.json").is_file():
+    data = root / "prepare" / config.task.name / "fairseq"
+    files = sorted(data.glob("*"))
+    if not files:
         raise DataError(f"{data} must hold prepared data: run python -m stages.prepare first")
     settings = digest(
         code_digest("train", implementation(config.train._target_, "train._target_")),
         plain(config.train),
         plain(config.model),
-        file_sha256(data / "manifest.json"),
+        {path.name: file_sha256(path) for path in files},
     )
     folder = PartFolder(
         root / "train" / config.task.name,
@@ -51,7 +52,7 @@ def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: 
     with folder.building(name) as out:
         job = TrainJob(
             title=f"train {config.task.name} {name}",
-            data=data / "fairseq",
+            data=data,
             out=out,
             resume=resume / f"{name}-{folder.parts[name][:16]}",
             seed=int(name.removeprefix("seed_")),
