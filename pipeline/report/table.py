@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 
 _DECIMALS = {"nll": 2}
@@ -50,7 +51,8 @@ class Row:
 class Table:
     """A table of the report; `label` is that of the paper, `header` its rows of headings.
 
-    The spans of each row of headings add up to the columns: labels first, then values.
+    The spans of each row of headings add up to the columns: labels first, then values. Raises
+    DataError for a table without headings.
     """
 
     label: str
@@ -58,6 +60,10 @@ class Table:
     header: tuple[tuple[Heading, ...], ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.header:
+            raise DataError(f"table {self.label} must have at least one row of headings, got none")
 
     @property
     def cells(self) -> list[TableCell]:

@@ -18,7 +18,8 @@ from pipeline.ensembles import Member
 from pipeline.ensembles.random_init import members
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.training import train_member
-from pipeline.report.table import Table
+from pipeline.report.cells import CellIndex
+from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.store import Hypothesis, Store
 
 
@@ -51,6 +52,9 @@ def word_count(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return float(sum(len(text.split()) for text in hypotheses))
 
 
-def empty_table(cells: pd.DataFrame) -> Table:
-    """A table: its title alone."""
-    return Table(label="tab:mine", title=f"Mine, of {len(cells)} cells", header=(), rows=())
+def first_cell_table(cells: pd.DataFrame) -> Table:
+    """A table: the first cell that has a value."""
+    first = next(cell for cell in CellIndex(cells).cells if cell.value is not None)
+    header = ((Heading("What"), Heading("Value")),)
+    rows = (Row((first.column,), (TableCell(first),)),)
+    return Table(label="tab:mine", title=f"Mine, of {len(cells)} cells", header=header, rows=rows)

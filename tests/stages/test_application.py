@@ -187,6 +187,8 @@ def _waiting_run(folder: Path) -> tuple[subprocess.Popen[str], Path]:
         env={**os.environ, "PYTHONPATH": f"{folder / 'code'}:{ROOT}"},
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background jobs inherit an ignored SIGINT, and so would the run.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     return first, _when_there(folder / "out", "*.started")
 

@@ -1,5 +1,6 @@
 import pytest
 
+from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 
@@ -46,3 +47,8 @@ def test_footnotes_say_each_thing_once_and_reasons_have_marks():
     assert table.reasons == {"no reference": "a", "one class only": "b"}
     assert table.name == "tab_x"
     assert len(table.cells) == 4
+
+
+def test_a_table_without_headings_is_refused() -> None:
+    with pytest.raises(DataError, match="tab:mine must have at least one row of headings"):
+        Table("tab:mine", "Mine", (), ())
