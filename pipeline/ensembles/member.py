@@ -11,6 +11,8 @@ from typing import Any
 from pipeline.errors import DataError
 from pipeline.parts import file_sha256
 
+_NEEDED = ("model", "seed", "vocabulary_sha256", "weights")
+
 
 @dataclass(frozen=True)
 class Member:
@@ -32,7 +34,7 @@ def read_member(name: str, folder: Path, weights: str) -> Member:
     path = folder / "model.json"
     if not path.is_file():
         raise DataError(f"{path} must exist: member {name} has no description")
-    description = json.loads(path.read_text(encoding="utf-8"))
+    description = _description(path)
     file = folder / weights
     if not file.is_file():
         raise DataError(f"{file} must exist: member {name} has no such weights")
@@ -41,6 +43,20 @@ def read_member(name: str, folder: Path, weights: str) -> Member:
     if found != expected:
         raise DataError(f"{file} must have the sha256 of model.json, {expected}, got {found}")
     return Member(name, file, found, int(description["seed"]), description)
+
+
+def _description(path: Path) -> dict[str, Any]:
+    """The content of a model.json, with the keys that members are used by."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        description = None
+    if not isinstance(description, dict) or not description.keys() >= set(_NEEDED):
+        raise DataError(
+            f"{path} must be JSON with {', '.join(_NEEDED)}, got a damaged file: "
+            "run python -m stages.train again"
+        )
+    return description
 
 
 def check_ensemble(members: Sequence[Member]) -> None:

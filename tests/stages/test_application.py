@@ -194,16 +194,18 @@ def _waiting_run(folder: Path) -> tuple[subprocess.Popen[str], Path]:
 
 
 def _when_there(folder: Path, pattern: str) -> Path:
-    while not (found := list(folder.glob(pattern))):
+    for _ in range(2400):
+        if found := list(folder.glob(pattern)):
+            return found[0]
         time.sleep(0.05)
-    return found[0]
+    raise AssertionError(f"no {pattern} came to be in {folder}")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path: Path) -> None:
     first, started = _waiting_run(tmp_path)
     first.send_signal(how)
-    _, said = first.communicate(timeout=30)
+    _, said = first.communicate(timeout=120)
     assert first.returncode == 128 + how
     assert "Traceback" not in said
     with pytest.raises(ProcessLookupError):

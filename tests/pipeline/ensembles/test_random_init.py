@@ -17,6 +17,7 @@ def train(folder: Path, seed: int, weights: bytes, **changes: Any) -> None:
     part.mkdir(parents=True)
     (part / "average.safetensors").write_bytes(weights)
     description = {
+        "model": {},
         "seed": seed,
         "vocabulary_sha256": "v",
         "weights": {"average.safetensors": hashlib.sha256(weights).hexdigest()},
@@ -79,4 +80,13 @@ def test_weights_that_are_not_those_that_were_written_are_refused(tmp_path: Path
         members(tmp_path, ensemble(1))
     file.unlink()
     with pytest.raises(DataError, match="no such weights"):
+        members(tmp_path, ensemble(1))
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"seed": 1}'])
+def test_a_damaged_description_is_named(tmp_path: Path, content: str) -> None:
+    train(tmp_path, 1, b"a")
+    manifest(tmp_path, 1)
+    (tmp_path / "seed_1" / "model.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"model\.json must be JSON with model, seed"):
         members(tmp_path, ensemble(1))
