@@ -17,6 +17,7 @@ LEVELS = {
     "config": 0,
     "config_overrides": 0,
     "config_relations": 0,
+    "config_schema": 0,
     "errors": 0,
     "parts": 0,
     "progress": 0,

@@ -17,6 +17,7 @@ NO_RESULT = {
     "pipeline/config.py",
     "pipeline/config_overrides.py",
     "pipeline/config_relations.py",
+    "pipeline/config_schema.py",
     "pipeline/errors.py",
     "pipeline/parts.py",
     "pipeline/progress.py",

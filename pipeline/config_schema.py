@@ -1,0 +1,282 @@
+"""The schema of conf/: every setting with its type and its range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+_MOST_SEED = 2**32 - 1  # numpy takes no larger one
+
+
+def _rule(text: str, holds: Callable[[Any], bool]) -> Any:
+    return field(default=MISSING, metadata={"rule": text, "holds": holds})
+
+
+def _at_least(minimum: float) -> Any:
+    return _rule(f">= {minimum}", lambda value: value >= minimum)
+
+
+def _above(minimum: float) -> Any:
+    return _rule(f"> {minimum}", lambda value: value > minimum)
+
+
+def _within(low: float, high: float) -> Any:
+    return _rule(f"in [{low}, {high}]", lambda value: low <= value <= high)
+
+
+def _one_of(*choices: str) -> Any:
+    return _rule(f"one of {', '.join(choices)}", lambda value: value in choices)
+
+
+def _each(text: str, holds: Callable[[Any], bool]) -> Any:
+    """A setting that is one value or a list of values, each of which must keep the rule."""
+
+    def all_hold(value: Any) -> bool:
+        return all(holds(one) for one in value) if isinstance(value, list) else holds(value)
+
+    return _rule(f"{text}, or a list of such values", all_hold)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass
+class IoConfig:
+    """Where a stage reads and writes."""
+
+    root: str = MISSING
+    store: str | None = None
+    out: str | None = None
+    member_stores: list[str] = field(default_factory=list)
+
+
+@dataclass
+class DataConfig:
+    """The corpus and how it is cleaned, split and cut into sub-word units."""
+
+    source: str = _one_of("libreoffice", "files", "sacrebleu")
+    corpus: str = MISSING
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    librispeech: str | None = None
+    downloads: str = MISSING
+    packages: str | None = None
+    pin: bool = MISSING
+    min_words: int = _at_least(1)
+    max_words: int = _at_least(1)
+    dev_sentences: int = _at_least(1)
+    test_sentences: int = _at_least(1)
+    train_sentences: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+    near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
+    vocabulary_size: int = _at_least(64)
+
+
+@dataclass
+class TestSetConfig:
+    """One test set: its role in the paper and what stands in for it here."""
+
+    kind: str = _one_of(
+        "held_out",
+        "permuted",
+        "typos",
+        "truncated",
+        "other_side",
+        "debian_reference",
+        "spoken",
+        "files",
+    )
+    corpus: str = MISSING
+    in_domain: bool = False
+    baseline: bool = False
+    regimes: list[str] = field(
+        default_factory=lambda: ["search"],
+        metadata={
+            "rule": "a list of search, teacher_forcing, at least one",
+            "holds": lambda value: bool(value) and {*value} <= {"search", "teacher_forcing"},
+        },
+    )
+    language: str | None = None
+    reference_language: str | None = None
+    librispeech_subset: str | None = None
+    stand_in: bool = True
+    path: str | None = None
+    also_called: list[str] = field(default_factory=list)
+
+
+@dataclass
+class TaskConfig:
+    """A task of the paper: languages, test sets and the metric of its predictive performance."""
+
+    name: str = MISSING
+    family: str = _one_of("translation", "speech")
+    quality: str = _one_of("bleu", "wer_percent")
+    source_language: str = MISSING
+    target_language: str = MISSING
+    test_sets: dict[str, TestSetConfig] = field(default_factory=dict)
+
+
+@dataclass
+class ModelConfig:
+    """A fairseq architecture and the settings of its own configuration."""
+
+    name: str = MISSING
+    architecture: str = MISSING
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class TrainConfig:
+    """How one member is trained."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    updates: int = _at_least(1)
+    batch_tokens: int = _at_least(1)
+    accumulate_batches: int = _at_least(1)
+    processes: int = _at_least(1)
+    precision: str = _one_of("fp32", "fp16", "bf16")
+    learning_rate: float = _above(0)
+    schedule: str = _one_of("inverse_sqrt", "cosine", "fixed")
+    warmup_updates: int = _at_least(0)
+    adam_betas: list[float] = _rule(
+        "two numbers in [0, 1)",
+        lambda value: len(value) == 2 and all(0 <= one < 1 for one in value),
+    )
+    clip_norm: float = _at_least(0)
+    weight_decay: float = _at_least(0)
+    label_smoothing: float = _within(0, 1)
+    validate_interval_updates: int = _at_least(1)
+    checkpoint_interval_updates: int = _at_least(1)
+    keep_checkpoints: int = _at_least(1)
+    average_last: int = _at_least(1)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class EnsembleConfig:
+    """Which training runs there are and which of their checkpoints are members."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    seeds: list[int] = _rule(
+        f"whole numbers in [0, {_MOST_SEED}]",
+        lambda value: all(0 <= one <= _MOST_SEED for one in value),
+    )
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DecodeConfig:
+    """How hypotheses are found, and for which posteriors and test sets."""
+
+    name: str = MISSING
+    _target_: str = MISSING
+    regime: str = _one_of("beam", "greedy", "teacher_forcing", "sample")
+    combination: str = _one_of("prex", "expr", "member")
+    beam: int = _at_least(1)
+    n_best: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+    length_penalty: float = MISSING
+    unk_penalty: float = _at_least(0)
+    min_length: int = _at_least(0)
+    max_length_ratio: float = _at_least(0)
+    max_length_offset: int = _at_least(1)
+    sampling_temperature: float = _above(0)
+    sampling_top_k: int = _at_least(0)
+    sampling_top_p: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
+    seed: int = _at_least(0)
+    batch_sentences: int = _at_least(1)
+    part_sentences: int = _at_least(1)
+    search_members: list[str] = field(default_factory=list)
+    hypotheses: str | None = None
+    self_check: bool = MISSING
+    device: str = _one_of("cpu", "cuda")
+    dtype: str = _one_of("float32", "float16")
+    also: list[str] = _each(
+        "one of expr, members, teacher_forcing",
+        lambda value: value in ("expr", "members", "teacher_forcing"),
+    )
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class DumpConfig:
+    """What of the token distributions a decode store keeps."""
+
+    name: str = MISSING
+    kind: str = _one_of("statistics", "topk", "full")
+    dtype: str = _one_of("float16", "float32")
+    k: int = _at_least(1)
+
+
+@dataclass
+class UncertaintyConfig:
+    """Settings of the offline measures; lists give the whole grid."""
+
+    name: str = MISSING
+    beam: Any = _each("a whole number >= 1", lambda value: type(value) is int and value >= 1)
+    temperature: Any = _each("a number > 0", lambda value: _is_number(value) and value > 0)
+    length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
+    weights_from: str = _one_of("decoding", "prex", "expr")
+    eos: str = _one_of("include", "zero")
+    extra_measures: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class MetricsConfig:
+    """Settings of the quality, error-detection and OOD metrics."""
+
+    name: str = MISSING
+    resamples: int = _at_least(0)
+    extra_metrics: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ReportConfig:
+    """Which tables are made: label in the paper -> the function that lays it out."""
+
+    name: str = MISSING
+    tables: dict[str, str] = field(default_factory=dict)
+    beside_paper: bool = MISSING
+
+
+@dataclass
+class TrackingConfig:
+    """Where runs are logged."""
+
+    name: str = MISSING
+    enabled: bool = MISSING
+    uri: str | None = None
+
+
+@dataclass
+class ExperimentConfig:
+    """The name of the whole pipeline's size."""
+
+    name: str = MISSING
+
+
+@dataclass
+class PipelineConfig:
+    """Everything that can be chosen; one field a group of conf/, and the keys of pipeline.yaml."""
+
+    seed: int = _at_least(0)
+    from_config: str | None = None
+    part: str | None = None
+    io: IoConfig = field(default_factory=IoConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    task: TaskConfig = field(default_factory=TaskConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+    dump: DumpConfig = field(default_factory=DumpConfig)
+    uncertainty: UncertaintyConfig = field(default_factory=UncertaintyConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    report: ReportConfig = field(default_factory=ReportConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
