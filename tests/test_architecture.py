@@ -18,6 +18,7 @@ LEVELS = {
     "config_overrides": 0,
     "config_relations": 0,
     "config_schema": 0,
+    "doctor": 0,
     "errors": 0,
     "parts": 0,
     "progress": 0,

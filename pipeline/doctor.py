@@ -1,0 +1,193 @@
+"""What on this machine is not as the pipeline needs it, and what to do about each fault."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from pipeline.config import ROOT
+
+_DISTRIBUTION = "sequence-uncertainty"
+_PIN = re.compile(r'^([\w.-]+)==([^;\s]+)(?:.*extra == "(\w+)")?')
+_NEEDED_DISK_GIB = 3.0
+_NEEDED_MEMORY_GIB = 4.0
+# Programs that are not Python packages: what each is for, and the Debian package that has it.
+_PROGRAMS = {
+    "git": ("DVC's repository", "git"),
+    "apt-get": ("stage prepare downloads its text with it (or give data.packages)", "apt"),
+    "dpkg-deb": ("stage prepare opens packages with it", "dpkg"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. level: ok; note (works, with less); fault (does not work)."""
+
+    level: str
+    subject: str
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f" -> {self.advice}" if self.advice else ""
+        return f"{self.level:5}  {self.subject}: {self.what}{advice}"
+
+
+def examine(root: Path) -> Iterator[Finding]:
+    """Look at Python, packages, programs, disk, memory, accelerator, MLflow's store and DVC.
+
+    root: the folder of results. Nothing is changed.
+    """
+    for look in (_python, _packages, _programs, _machine, _accelerator):
+        yield from look()
+    yield _disk(root)
+    yield _tracking_store(root / "mlflow.db")
+    yield from _dvc()
+
+
+def _python() -> Iterator[Finding]:
+    found = ".".join(map(str, sys.version_info[:3]))
+    if (3, 11) <= sys.version_info[:2] <= (3, 12):
+        yield Finding("ok", "python", found)
+    else:
+        advice = "make setup PYTHON=python3.11"
+        yield Finding("fault", "python", f"{found} where 3.11 or 3.12 is needed", advice)
+
+
+def _packages() -> Iterator[Finding]:
+    """Every pinned package; those of an extra that is not installed at all are one note."""
+    try:
+        requirements = metadata.requires(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        yield Finding("fault", "packages", f"{_DISTRIBUTION} is not installed", "make setup")
+        return
+    pins: dict[str, dict[str, str]] = {}
+    for match in filter(None, map(_PIN.match, requirements)):
+        name, version, extra = match.groups()
+        pins.setdefault(extra or "base", {})[name] = version
+    for group, wanted in pins.items():
+        found = {name: _version(name) for name in wanted}
+        if group != "base" and not any(found.values()):
+            advice = f"pip install -c constraints.txt -e '.[{group}]'"
+            yield Finding("note", f"packages ({group})", "not installed", advice)
+            continue
+        other = {name: one for name, one in found.items() if one != wanted[name]}
+        for name, one in other.items():
+            what = f"{one or 'not installed'} where {wanted[name]} was tested"
+            yield Finding("note" if one else "fault", name, what, "make setup")
+        if not other:
+            yield Finding("ok", f"packages ({group})", f"{len(wanted)} as they were tested")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _programs() -> Iterator[Finding]:
+    for program, (purpose, package) in _PROGRAMS.items():
+        path = shutil.which(program)
+        if path:
+            yield Finding("ok", program, path)
+        else:
+            advice = f"apt-get install {package}"
+            yield Finding("note", program, f"not found; {purpose}", advice)
+
+
+def _machine() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    yield Finding("ok", "cores", f"{cores}, as many parts at a time")
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    if gib >= _NEEDED_MEMORY_GIB:
+        yield Finding("ok", "memory", f"{gib:.0f} GiB")
+    else:
+        advice = "decode.search_members=[...] keeps fewer members in memory"
+        yield Finding("note", "memory", f"{gib:.1f} GiB, less than {_NEEDED_MEMORY_GIB}", advice)
+
+
+def _accelerator() -> Iterator[Finding]:
+    try:
+        import torch
+    except ImportError:
+        yield Finding("note", "torch", "not installed: no training or decoding", "make setup")
+        return
+    if torch.cuda.is_available():
+        yield Finding("ok", "CUDA", f"{torch.cuda.get_device_name(0)}: decode.device=cuda")
+    else:
+        yield Finding("note", "CUDA", "no device: everything runs on the cores")
+
+
+def _disk(root: Path) -> Finding:
+    folder = next(one for one in (root, *root.absolute().parents) if one.exists())
+    free = shutil.disk_usage(folder).free / 2**30
+    if not os.access(folder, os.W_OK):
+        return Finding("fault", "disk", f"{folder} cannot be written", "io.root=A_FOLDER_OF_YOURS")
+    if free < _NEEDED_DISK_GIB:
+        advice = "free some, or io.root=ELSEWHERE"
+        what = f"{free:.1f} GiB free at {folder}, the demo needs {_NEEDED_DISK_GIB:.0f}"
+        return Finding("fault", "disk", what, advice)
+    return Finding("ok", "disk", f"{free:.0f} GiB free at {folder}")
+
+
+def _tracking_store(path: Path) -> Finding:
+    if not path.is_file():
+        return Finding("ok", "MLflow store", f"none yet at {path}")
+    advice = f"move {path} away: the next run makes a new one"
+    try:
+        with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5) as store:
+            result = store.execute("PRAGMA quick_check").fetchone()[0]
+            runs = store.execute("SELECT count(*) FROM runs").fetchone()[0]
+    except sqlite3.Error as error:
+        return Finding("fault", "MLflow store", f"{path} cannot be read: {error}", advice)
+    if result != "ok":
+        return Finding("fault", "MLflow store", f"{path} is damaged: {result}", advice)
+    return Finding("ok", "MLflow store", f"{path}, {runs} runs")
+
+
+def _dvc() -> Iterator[Finding]:
+    command = [sys.executable, "-m", "dvc"]
+    result = _output([*command, "status"])
+    if result.returncode:
+        reason = " ".join(result.stderr.split())[-300:]
+        yield Finding("fault", "DVC", f"cannot tell the state: {reason}", "dvc doctor")
+    elif "up to date" in result.stdout:
+        yield Finding("ok", "DVC", "every stage is up to date")
+    else:
+        stages = [line[:-1] for line in result.stdout.splitlines() if line and line[0] != "\t"]
+        yield Finding("note", "DVC", f"to be run: {', '.join(stages)}", "make repro")
+    for setting in ("core.analytics", "core.check_update"):
+        if _output([*command, "config", setting]).stdout.strip() != "false":
+            advice = f"dvc config {setting} false"
+            yield Finding("note", "DVC", f"{setting} is on and reaches out", advice)
+
+
+def _output(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def main(look: Callable[[Path], Iterator[Finding]] = examine) -> int:
+    """Print every finding as it is made; exit code 1 where one is a fault."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.doctor", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("outputs"), help="the folder of results")
+    arguments = parser.parse_args()
+    faults = 0
+    for finding in look(arguments.root):
+        print(finding, flush=True)
+        faults += finding.level == "fault"
+    print(f"{faults} faults" if faults else "no fault found")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
