@@ -1,0 +1,108 @@
+"""Members as jobs of a real Slurm: an array, a job put back into the queue, the same weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import ROOT
+
+from .conftest import Cluster
+
+SMALL = (
+    *("data.test_sentences=8", "data.dev_sentences=6", "data.vocabulary_size=100"),
+    *("data.near_duplicate_jaccard=1", "ensemble.seeds=[0,1,2]", "tracking=off"),
+    *("train.warmup_updates=2", "train.batch_tokens=100", "train.average_last=2"),
+    *("train.checkpoint_interval_updates=10", "train.validate_interval_updates=20"),
+)
+ON_SLURM = (
+    *("hydra/launcher=slurm", "hydra.launcher.timeout_min=5", "hydra.launcher.mem_gb=1.5"),
+    *("hydra.launcher.signal_delay_s=10",),
+)
+WAIT_SECONDS = 240
+
+
+def start(environment: dict[str, str], name: str, root: Path, *overrides: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", f"stages.{name}", f"io.root='{root}'", *SMALL, *overrides]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    )
+
+
+def finish(process: subprocess.Popen) -> str:
+    try:
+        output, _ = process.communicate(timeout=WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail(f"not done in {WAIT_SECONDS} s: {process.communicate()[0][-3000:]}")
+    return output
+
+
+def done(process: subprocess.Popen) -> str:
+    output = finish(process)
+    assert process.returncode == 0, output[-4000:]
+    return output
+
+
+def weights(root: Path) -> dict[str, str]:
+    """Member -> sha256 of its average."""
+    folders = sorted((root / "train" / "nmt_ende").glob("seed_*"))
+    descriptions = {one.name: json.loads((one / "model.json").read_text()) for one in folders}
+    return {name: one["weights"]["average.safetensors"] for name, one in descriptions.items()}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Path:
+    root = tmp_path_factory.mktemp("prepared")
+    done(start(dict(os.environ), "prepare", root, f"data.packages='{help_packages}'"))
+    return root
+
+
+def beside(prepared: Path, root: Path) -> Path:
+    shutil.copytree(prepared / "prepare", root / "prepare")
+    return root
+
+
+def test_three_members_as_an_array_equal_local_ones(
+    slurm: Cluster, prepared: Path, tmp_path: Path
+) -> None:
+    here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
+    done(start(dict(os.environ), "train", here, "train.updates=20"))
+    done(start(slurm.environment, "train", there, "train.updates=20", *ON_SLURM))
+    jobs = slurm.command("scontrol", "-o", "show", "job").splitlines()
+    assert sum("ArrayTaskId=" in job for job in jobs) == 3
+    assert weights(there) == weights(here)
+    assert len(set(weights(there).values())) == 3
+
+
+def test_a_killed_job_is_put_back_and_ends_with_the_same_weights(
+    slurm: Cluster, prepared: Path, tmp_path: Path
+) -> None:
+    settings = ("train.updates=300", "ensemble.seeds=[0]")
+    here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
+    done(start(dict(os.environ), "train", here, *settings))
+    process = start(slurm.environment, "train", there, *settings, *ON_SLURM)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not list(there.glob("resume/train/nmt_ende/*/state_*.pt")):
+        if time.monotonic() > deadline or process.poll() is not None:
+            pytest.fail(f"no state to go on from: {finish(process)[-3000:]}")
+        time.sleep(0.1)
+    (job,) = slurm.command("squeue", "--noheader", "--format=%A").split()
+    slurm.command("scontrol", "requeue", job)
+    done(process)
+    assert "Restarts=1" in slurm.command("scontrol", "-o", "show", "job", job)
+    assert weights(there) == weights(here)
