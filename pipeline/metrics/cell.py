@@ -24,6 +24,12 @@ class Key(NamedTuple):
     metric: str
 
 
+# The kind of ensemble whose stores are of one averaged model each, one from every training run.
+CHECKPOINT_AVERAGE = "checkpoint_average"
+# The measure of a sentence that is the copied share of its source.
+COPY_THROUGH = "copy_through"
+# The reason of cells that need a reference, on a test set that has none.
+NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields
 
 
@@ -33,10 +39,11 @@ class Cell:
 
     The key is written as in the paper's file: `hypotheses` is the combination that decoded, `-` for
     single models; `T` and `B` are empty where they do not apply; `column` is the measure.
-    `spread` is the standard deviation over members (one degree of freedom less); `low`, `high` the
-    95 % interval; `n` the sentences that the value stands on (of both sets for ROC-AUC); `reason`
-    says why the value or its interval is absent or idle; `data` is the corpus behind the role, and
-    `also_called` the other names of the role, separated by spaces.
+    `spread` is the standard deviation over single members, or over ensembles of one kind from
+    several trainings (one degree of freedom less), of which the value is the mean; `low`, `high`
+    are the 95 % interval; `n` the sentences that the value stands on (of both sets for ROC-AUC);
+    `reason` says why the value or its interval is absent or idle; `data` is the corpus behind the
+    role, and `also_called` the other names of the role, separated by spaces.
     """
 
     task: str
@@ -73,6 +80,11 @@ class Cell:
         setting += "" if self.length_norm == "true" else "_no_length_norm"
         system = "_".join(one for one in (self.ensemble, self.hypotheses) if one != "-")
         return f"{self.metric}/{self.test_set}/{system}_{self.regime}/{self.column}{setting}"
+
+
+def absent_set_cell(task: str, test_set: str, reason: str, also_called: str) -> Cell:
+    """What stands for all cells of a test set that could not be made; its regime is `-`."""
+    return Cell(task, test_set, "-", "-", "-", reason=reason, also_called=also_called)
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:

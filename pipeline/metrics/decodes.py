@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.config import TestSetConfig
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell
 from pipeline.metrics.statistic import FloatArray
 from pipeline.store import open_store
 
@@ -25,13 +25,16 @@ _NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
 class Decode:
     """The 1-best of one store.
 
-    `texts` and `references` [sentence], None where there is none; `cell` holds the key, corpus and
-    signature that all cells of this store share; `in_domain` is the setting of its test set.
+    `sources`, `texts` and `references` [sentence], None where there is none; `members` found it;
+    `cell` holds the key, corpus and signature that all cells of this store share; `in_domain` is
+    the setting of its test set.
     """
 
     path: Path
     cell: Cell
     in_domain: bool
+    members: tuple[str, ...]
+    sources: list[str]
     texts: list[str | None]
     references: list[str | None]
 
@@ -50,7 +53,7 @@ class Decode:
     def why_not_scorable(self) -> str:
         """The reason in words, for a store without any scorable sentence."""
         if all(one is None for one in self.references):
-            return "no reference"
+            return NO_REFERENCE
         if all(one is None for one in self.texts):
             return "no hypothesis"
         return "no sentence has both a hypothesis and a reference"
@@ -61,7 +64,8 @@ def read_decodes(
 ) -> dict[str, Decode]:
     """Part -> decode, of the stores {folder}/{part}/store.h5.
 
-    A store is one of a single member where its ensemble is called as its only member. Raises
+    A store is one of a single member where its ensemble is called as its only member, and one of an
+    averaged model where its ensemble is `checkpoint_average`: neither has a combination. Raises
     StoreError for a store that cannot be read, DataError for one of a test set that is not there.
     """
     decodes = {}
@@ -77,7 +81,7 @@ def read_decodes(
             ensemble = str(store.attributes.get("ensemble", ""))
             single = [ensemble] == store.members
             settings = test_sets[test_set]
-            hypotheses = "-" if single else store.combination
+            hypotheses = "-" if single or ensemble == CHECKPOINT_AVERAGE else store.combination
             cell = Cell(
                 task=task,
                 test_set=test_set,
@@ -89,7 +93,13 @@ def read_decodes(
                 also_called=" ".join(settings.also_called),
             )
             decodes[part] = Decode(
-                path, cell, settings.in_domain, store.best_texts(), store.references()
+                path,
+                cell,
+                settings.in_domain,
+                tuple(store.members),
+                store.sources(),
+                store.best_texts(),
+                store.references(),
             )
     return decodes
 
@@ -115,6 +125,15 @@ class Measures:
     def reason(self, name: str) -> str:
         """Why no sentence has the measure."""
         return self.why_null.get(name, "no scored sentence has a value of this measure")
+
+
+def first_of_each_length_norm(grid: Iterable[Measures]) -> dict[bool, Measures]:
+    """Length norm -> the first measures of B = 1, where T has no effect."""
+    first: dict[bool, Measures] = {}
+    for measures in grid:
+        if measures.beam == 1:
+            first.setdefault(measures.length_norm, measures)
+    return first
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,18 +10,24 @@ from numpy.typing import NDArray
 
 from pipeline.metrics.bootstrap import estimate, resample_weights
 from pipeline.metrics.cell import Cell
+from pipeline.metrics.group import with_spread
 from pipeline.metrics.quality import Quality
-from pipeline.metrics.statistic import Statistic
+from pipeline.metrics.rules import RIGHT_RULES, Rules
+from pipeline.metrics.statistic import Statistic, mean, point
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The task's quality metric, the bootstrap, and the signature of the uncertainty settings."""
+    """The task's quality metric, the bootstrap, and the signature of the uncertainty settings.
+
+    `rules` says which rules of the released code are computed beside the right ones.
+    """
 
     quality: Quality
     resamples: int
     seed: int
     measures_signature: str
+    rules: Rules = RIGHT_RULES
 
     def weights(self, used: NDArray[np.bool_]) -> NDArray[np.uint16]:
         """Resample weights of the sentences in use: [resample, sentence in use].
@@ -45,6 +52,22 @@ class Evaluation:
             signature=f"{self.signed(cell, signature)}; bootstrap|n:{self.resamples}"
             f"|seed:{self.seed}|interval:percentile-95",
         )
+
+    def mean_filled(
+        self,
+        cell: Cell,
+        statistics: Sequence[Statistic],
+        weights: NDArray[np.uint16],
+        signature: str,
+    ) -> Cell:
+        """As `filled`, for the mean over the decodes of a group, with the spread over them.
+
+        The interval is that of the mean, with all decodes on the same resampled sentences.
+        """
+        filled = self.filled(cell, mean(statistics), weights, signature)
+        if filled.value is None:
+            return filled
+        return with_spread(filled, [point(one, weights.shape[1]) for one in statistics])
 
     def signed(self, cell: Cell, signature: str) -> str:
         """The signature of the decode and, behind it, that of the metric."""

@@ -6,12 +6,19 @@ from collections.abc import Iterable
 
 from pipeline.metrics.cell import Cell
 
-# One measure of total and one of knowledge uncertainty.
-_MEASURES = {"prr": "prex_entropy_s", "roc_auc": "prex_rmi_s"}
+# Of metrics that have many columns, the one that is looked at first.
+_MEASURES = {
+    "prr": "prex_entropy_s",
+    "roc_auc": "prex_rmi_s",
+    "aupr": "prex_score",
+    "percent": "token_error_rate_percent",
+}
+# Metrics that have one column, of another name.
+_OF_ONE_COLUMN = ("copied_percent",)
 
 
 def headline(cells: Iterable[Cell]) -> dict[str, float]:
-    """Flat name -> value of cells with a value: quality, NLL, one PRR and one ROC-AUC a test set.
+    """Flat name -> value of cells with a value: quality, NLL and one measure a metric and test set.
 
     Names are made of letters, digits, `_`, `-`, `.` and `/`, fit for DVC and MLflow.
     """
@@ -21,9 +28,9 @@ def headline(cells: Iterable[Cell]) -> dict[str, float]:
             continue
         name = f"{cell.test_set}/{cell.ensemble}"
         name += f"_{cell.hypotheses}" if cell.hypotheses != "-" else ""
-        if cell.metric not in _MEASURES:
+        if cell.metric in (cell.column, *_OF_ONE_COLUMN):
             numbers[f"{name}/{cell.metric}"] = cell.value
-        elif cell.column == _MEASURES[cell.metric]:
+        elif cell.column == _MEASURES.get(cell.metric):
             setting = f"_B{cell.B}" + (f"_T{cell.T}" if cell.T else "")
             numbers[f"{name}/{cell.metric}_{cell.column}{setting}"] = cell.value
     return numbers

@@ -6,7 +6,7 @@ bootstrap. Point and interval so come from one piece of code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -32,3 +32,15 @@ def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def weighted_mean(value: FloatArray) -> Statistic:
     """The mean over sentences of `value` [sentence], in its own unit."""
     return lambda weights: ratio(weights @ value, weights.sum(axis=1))
+
+
+def mean(statistics: Sequence[Statistic]) -> Statistic:
+    """The mean of several statistics of the same sentences; NaN where one is undefined."""
+    if len(statistics) == 1:
+        return statistics[0]
+
+    def of_all(weights: FloatArray) -> FloatArray:
+        total: FloatArray = np.sum([one(weights) for one in statistics], axis=0)
+        return total / len(statistics)
+
+    return of_all

@@ -28,9 +28,12 @@ def measured() -> MakeMeasured:
         texts: Sequence[str | None] = ("a", "b", "c"),
         references: Sequence[str | None] = ("a", "x", "y z"),
         why_null: str = "",
+        sources: Sequence[str] | None = None,
     ) -> Measured:
         cell = Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", signature="sig")
-        decode = Decode(Path("store.h5"), cell, True, list(texts), list(references))
+        said = list(sources or ["a source"] * len(texts))
+        members = ("seed_1", "seed_2")
+        decode = Decode(Path("store.h5"), cell, True, members, said, list(texts), list(references))
         reasons = {"u": why_null} if why_null else {}
         return Measured(decode, [Measures(1, 10.0, True, {"u": np.array(values)}, reasons)])
 

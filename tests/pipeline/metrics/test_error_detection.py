@@ -6,7 +6,7 @@ from pipeline.metrics.error_detection import error_detection_cells
 
 def test_the_value_is_a_number_of_the_scored_sentences(measured, evaluation):
     (cell,) = error_detection_cells(
-        measured([1, 2, 3, np.nan], ["a", "b", "c d", "e"], ["a", "b", "x", "e"]), evaluation
+        [measured([1, 2, 3, np.nan], ["a", "b", "c d", "e"], ["a", "b", "x", "e"])], evaluation
     )
     assert (cell.value, cell.n, cell.T, cell.B) == (100, 3, "", "1")
     assert cell.signature.startswith("sig; measures; PRR|error:sentence-bleu|ties:mean; bootstrap")
@@ -24,10 +24,10 @@ def test_the_value_is_a_number_of_the_scored_sentences(measured, evaluation):
     ],
 )
 def test_says_why_there_is_no_value(measured, evaluation, values, texts, references, n, reason):
-    (cell,) = error_detection_cells(measured(values, texts, references), evaluation)
+    (cell,) = error_detection_cells([measured(values, texts, references)], evaluation)
     assert (cell.value, cell.n, cell.reason) == (None, n, reason)
 
 
 def test_a_constant_measure_is_chance_and_says_so(measured, evaluation):
-    (cell,) = error_detection_cells(measured([0, 0, 0]), evaluation)
+    (cell,) = error_detection_cells([measured([0, 0, 0])], evaluation)
     assert (cell.value, cell.reason) == (0, "the measure is the same for every sentence")

@@ -4,8 +4,8 @@ import sys
 FOREIGN = ("torch", "fairseq", "hydra", "mlflow", "dvc")
 CODE = f"""
 import sys
-from pipeline.metrics import error_detection, headline, ood_detection, performance
-from pipeline.report import cells, latex, layouts, markdown, results
+from pipeline.metrics import error_detection, headline, ood_detection, performance, token_errors
+from pipeline.report import beyond, latex, markdown, paper_layouts, released_rules, results
 found = [name for name in {FOREIGN} if name in sys.modules]
 print(found, end="")
 """

@@ -6,20 +6,19 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode, Measured, Measures
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.ood_detection import ood_detection_cells
-from pipeline.metrics.quality import QUALITIES
 
 
 def _measured(*uncertainty: float) -> Measured:
     cell = Cell("nmt_ende", "PRM", "random_init", "prex", "beam")
     texts: list[str | None] = ["a"] * len(uncertainty)
     values = {"prex_entropy_s": np.array(uncertainty)}
-    decode = Decode(Path("store.h5"), cell, False, texts, texts)
+    sources = ["source"] * len(uncertainty)
+    decode = Decode(Path("store.h5"), cell, False, ("seed_1",), sources, texts, texts)
     return Measured(decode, [Measures(1, 10.0, True, values, {})])
 
 
-def test_one_sentence_on_a_side_has_a_value_and_no_interval() -> None:
-    evaluation = Evaluation(QUALITIES["bleu"], 50, 0, "measures")
-    (cell,) = ood_detection_cells(_measured(1.0), _measured(2.0, 0.5, 3.0), evaluation)
+def test_one_sentence_on_a_side_has_a_value_and_no_interval(evaluation: Evaluation) -> None:
+    (cell,) = ood_detection_cells([_measured(1.0)], [_measured(2.0, 0.5, 3.0)], evaluation)
     assert round(cell.value or 0, 6) == round(200 / 3, 6)
     assert (cell.low, cell.high) == (None, None)
     assert cell.reason == "a single sentence has no interval"

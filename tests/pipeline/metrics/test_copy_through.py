@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from pipeline.metrics.copy_through import copy_counts, copy_through_cells, with_copy_through
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "copied", "words"),
+    [
+        ("Click the red button.", "Click the red button!", 4, 4),
+        ("Click the red button.", "Klicken Sie auf den roten Knopf.", 0, 4),
+        ("open LibreOffice 7", "öffnen Sie LibreOffice 7", 2, 3),
+        ("the cat and the dog", "the the the", 2, 5),
+        ("The end", "the end", 1, 2),
+        ("... -- !", "...", 0, 0),
+        ("", "word", 0, 0),
+    ],
+)
+def test_counts_words_that_stand_in_both(source: str, output: str, copied: int, words: int) -> None:
+    counts = copy_counts([source], [output])
+    assert (counts.copied[0], counts.source_words[0]) == (copied, words)
+
+
+def test_the_cell_adds_up_words_and_leaves_out_what_has_none(measured, evaluation):
+    decode = measured(
+        [0, 0, 0, 0],
+        ["a b x y", "a", None, "c"],
+        ["r"] * 4,
+        sources=["a b c d", "a", "a", "?"],
+    ).decode
+    (cell,) = copy_through_cells([decode], evaluation)
+    assert (cell.column, cell.metric, cell.n) == ("copy_through", "copied_percent", 2)
+    assert cell.value == pytest.approx(60)
+
+
+def test_says_why_there_is_no_share(measured, evaluation):
+    decode = measured([0], [None], ["r"], sources=["a"]).decode
+    (cell,) = copy_through_cells([decode], evaluation)
+    assert (cell.value, cell.reason) == (
+        None,
+        "no sentence has a hypothesis and a word in its source",
+    )
+
+
+def test_becomes_a_measure_of_every_setting(measured):
+    one = with_copy_through(
+        measured([1, 2, 3], ["a b", "x", None], ["r"] * 3, sources=["a c", "y", "z"])
+    )
+    assert list(one.grid[0].values) == ["u", "copy_through"]
+    np.testing.assert_array_equal(one.grid[0].values["copy_through"], [0.5, 0, np.nan])

@@ -1,0 +1,94 @@
+"""Cells of several stores of one key: one ensemble of checkpoints from each training run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.errors import DataError
+from pipeline.metrics import prediction_rejection_ratio, roc_auc, sentence_bleu
+from pipeline.metrics.copy_through import copy_through_cells
+from pipeline.metrics.error_detection import error_detection_cells
+from pipeline.metrics.group import groups_by, shared_cell
+from pipeline.metrics.ood_detection import ood_detection_cells
+from pipeline.metrics.performance import quality_cells
+
+REFERENCES = ["a b c d", "e f g h", "a c e g", "b d f h"]
+TEXTS = [["a b c d", "e f x", "a", "b d f h"], ["a b", "e f g h", "a c e g", "y"]]
+VALUES = [[0.1, 0.5, 0.9, 0.2], [0.8, 0.1, 0.3, 0.7]]
+
+
+@pytest.fixture
+def runs(measured):
+    """Two ensembles of checkpoints, in domain and out of it."""
+
+    def make(test_set: str, shift: float):
+        group = []
+        for run, (texts, values) in enumerate(zip(TEXTS, VALUES, strict=True)):
+            one = measured([value * shift for value in values], texts, REFERENCES)
+            cell = replace(one.decode.cell, ensemble="checkpoint", test_set=test_set)
+            members = (f"seed_{run}.last", f"seed_{run}.best")
+            group.append(replace(one, decode=replace(one.decode, cell=cell, members=members)))
+        return group
+
+    return make
+
+
+def test_error_detection_is_the_mean_over_runs_with_its_spread(runs, evaluation):
+    group = runs("newstest14", 1)
+    (cell,) = error_detection_cells(group, evaluation)
+    each = [
+        prediction_rejection_ratio(100 - sentence_bleu(texts, REFERENCES), values)
+        for texts, values in zip(TEXTS, VALUES, strict=True)
+    ]
+    assert cell.value == pytest.approx(np.mean(each))
+    assert cell.spread == pytest.approx(np.std(each, ddof=1))
+    assert "ensemble:checkpoint|ensembles:2|" in cell.signature
+
+
+def test_out_of_domain_detection_pairs_each_run_with_its_own_in_domain_decode(runs, evaluation):
+    (cell,) = ood_detection_cells(runs("newstest14", 1), runs("PRM", 1.5), evaluation)
+    each = [roc_auc(values, [1.5 * value for value in values]) for values in VALUES]
+    assert cell.value == pytest.approx(np.mean(each))
+    assert cell.spread == pytest.approx(np.std(each, ddof=1))
+    assert (cell.T, cell.B, cell.n) == ("10", "1", 8)
+
+
+def test_quality_and_copied_share_have_a_spread(runs, evaluation):
+    decodes = [one.decode for one in runs("newstest14", 1)]
+    (quality,) = quality_cells(decodes, evaluation)
+    (copied,) = copy_through_cells(decodes, evaluation)
+    assert quality.spread is not None
+    assert copied.spread == 0
+
+
+def test_teacher_forcing_has_no_beam_and_no_temperature(runs, evaluation):
+    def forced(test_set: str, shift: float):
+        for one in runs(test_set, shift):
+            cell = replace(one.decode.cell, regime="teacher_forcing", hypotheses="reference")
+            grid = [replace(one.grid[0], beam=beam) for beam in (1, 5)]
+            yield replace(one, decode=replace(one.decode, cell=cell), grid=grid)
+
+    (cell,) = ood_detection_cells(
+        list(forced("newstest14", 1)), list(forced("L-DEDE", 2)), evaluation
+    )
+    assert (cell.T, cell.B, cell.regime) == ("", "1", "teacher_forcing")
+
+
+def test_a_run_that_lacks_a_measure_is_told(runs, evaluation):
+    group = runs("newstest14", 1)
+    group[1] = replace(group[1], grid=[replace(group[1].grid[0], values={})])
+    (cell,) = error_detection_cells(group, evaluation)
+    assert cell.reason == "not every ensemble of this kind has the measure"
+    (cell,) = ood_detection_cells(group, runs("PRM", 1), evaluation)
+    assert cell.reason == "the in-domain set lacks this measure"
+
+
+def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
+    first, second = runs("newstest14", 1)
+    other = runs("PRM", 1)
+    found = groups_by([first, other[0], second, other[1]], lambda one: one.decode)
+    assert found == [[first, second], other]
+    short = replace(second.decode, texts=["a"])
+    with pytest.raises(DataError, match=r"must list the same sentences, got \[1, 4\]"):
+        shared_cell([first.decode, short])

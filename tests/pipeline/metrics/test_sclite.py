@@ -1,0 +1,66 @@
+"""The tool itself where the machine has it, else a program in its place that answers alike."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import MachineError
+from pipeline.metrics.alignment import nist_paths
+from pipeline.metrics.sclite import sclite_paths
+
+REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
+HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]
+# Reads both files and answers for sentences of equal length, in the format of the tool.
+STAND_IN = """#!/bin/sh
+[ "$1" = sclite ] || exit 3
+paste -d '|' reference hypothesis | awk -F '|' '{
+    n = split($1, said, " ");
+    printf "<PATH id=\\"%s\\" word_cnt=\\"1\\">\\n", said[n];
+    for (i = 1; i < n; i++) printf "%sC,\\"x\\",\\"x\\"", (i > 1 ? ":" : "");
+    printf "\\n</PATH>\\n"
+}'
+"""
+
+
+def _program(folder: Path, text: str) -> str:
+    program = folder / "sctk"
+    program.write_text(text, encoding="utf-8")
+    program.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_reads_the_answer_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", _program(tmp_path, STAND_IN))
+    assert sclite_paths([["a", "b"], [], ["c"]], [["a", "b"], [], ["c"]]) == ["CC", "", "C"]
+
+
+def test_words_that_look_like_its_file_format_are_handed_over_as_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("sctk") or shutil.which("sclite"):
+        assert sclite_paths(REFERENCES, HYPOTHESES) == nist_paths(REFERENCES, HYPOTHESES)
+    keep = f"#!/bin/sh\ncat reference > '{tmp_path}/seen'\nexit 1\n"
+    monkeypatch.setenv("PATH", _program(tmp_path, keep))
+    with pytest.raises(MachineError):
+        sclite_paths(REFERENCES, HYPOTHESES)
+    seen = (tmp_path / "seen").read_text(encoding="utf-8")
+    assert seen == "w0 w1 w2 w3 w4 w5 (s_0)\n (s_1)\nw6 w7 (s_2)\n"
+
+
+def test_names_the_package_where_the_program_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="needs the program sctk, got none: install the Debian"):
+        sclite_paths([["a"]], [["a"]])
+    assert sclite_paths([], []) == []
+
+
+def test_says_what_a_failing_program_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", _program(tmp_path, "#!/bin/sh\necho no licence >&2\nexit 1\n"))
+    with pytest.raises(MachineError, match="must align 1 sentences, got 0: no licence"):
+        sclite_paths([["a"]], [["a"]])
