@@ -1,0 +1,152 @@
+"""Rejection curves of the in-domain test sets, and one that explains the rejection ratio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pipeline.metrics.rejection_curve import rejection_curve
+from pipeline.report.figures import names
+from pipeline.report.figures.evidence import TaskEvidence, usable
+from pipeline.report.figures.sheet import Sheet
+from pipeline.report.figures.style import line, panels, shared_legend
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MEASURES = ("prex_entropy_s", "prex_entropy_c", "prex_rmi_s", "prex_mi_c", "expr_entropy_s")
+_EXAMPLE = "prex_entropy_s"
+_RANDOM, _ORACLE = "random", "oracle"
+_COLUMNS = ["test_set", "order", "replaced_percent", "error_percent", "prr_percent", "error"]
+_REPLACED_PERCENT = np.linspace(0, 100, 101)
+_NO_SET = "no in-domain test set has both measures at B = 1 and references"
+
+
+def rejection_curves(evidence: TaskEvidence) -> Sheet:
+    """Curves of chosen measures between the oracle's and a random order's, and their gain.
+
+    Data: test_set, order (a measure, oracle or random), replaced_percent of the sentences, the mean
+    error_percent left, the order's prr_percent, what the error is. Source: `fig:apn-seq-rejection`.
+    """
+    return Sheet(
+        "Rejection curves",
+        "Mean error of the 1-best hypotheses left after the most uncertain sentences are replaced "
+        "by their references, at B = 1, and how much less that is than in random order. Oracle: "
+        "largest error first. Random: in expectation.",
+        _curves(evidence, _MEASURES),
+        _draw_curves,
+        _NO_SET,
+    )
+
+
+def rejection_example(evidence: TaskEvidence) -> Sheet:
+    """The two areas whose quotient is the prediction rejection ratio, shaded.
+
+    Data: as of `rejection_curves`, of one test set and one measure. Source:
+    `fig:rejection-curves-pn`.
+    """
+    data = _curves(evidence, (_EXAMPLE,))
+    first = data[data["test_set"] == data["test_set"].iloc[0]] if len(data) else data
+    return Sheet(
+        "What the prediction rejection ratio is",
+        "The area between the curve of the measure and the random line (right), as a percentage of "
+        "the area between the oracle and the random line (left).",
+        first,
+        _draw_example,
+        _NO_SET,
+    )
+
+
+def _curves(evidence: TaskEvidence, measures: tuple[str, ...]) -> pd.DataFrame:
+    rows = []
+    error_name = names.error(evidence.quality)
+    for test_set, part in evidence.in_domain(evidence.searched()).items():
+        measured = evidence.one_best_measures(part)
+        if measured is None:
+            continue
+        everything = evidence.errors(part)
+        orders = {name: measured.values[name] for name in measures if name in measured.values}
+        for order, values in {**orders, _ORACLE: everything}.items():
+            errors, uncertainty = usable(everything, values)
+            if not len(errors):
+                continue
+            oracle = rejection_curve(errors, errors)
+            random_area = errors.mean() / 2
+            curve = rejection_curve(errors, uncertainty)
+            gain, most = random_area - curve.area, random_area - oracle.area
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "test_set": test_set,
+                        "order": order,
+                        "replaced_percent": _REPLACED_PERCENT,
+                        "error_percent": curve.at(_REPLACED_PERCENT / 100),
+                        "prr_percent": 100 * gain / most if most > 0 else np.nan,
+                        "error": error_name,
+                    }
+                )
+            )
+            if order == _ORACLE:
+                straight = errors.mean() * (1 - _REPLACED_PERCENT / 100)
+                rows.append(rows[-1].assign(order=_RANDOM, error_percent=straight, prr_percent=0.0))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=_COLUMNS)
+
+
+def _draw_curves(data: pd.DataFrame) -> Figure:
+    """Two panels a test set: the curves, and how far each lies below the random line."""
+    test_sets = list(dict.fromkeys(data["test_set"]))
+    figure, axes = panels(2 * len(test_sets), most_columns=2)
+    orders = list(dict.fromkeys(data["order"]))
+    for row, test_set in enumerate(test_sets):
+        curve, gain = axes[2 * row : 2 * row + 2]
+        of_set = data[data["test_set"] == test_set]
+        random = of_set.loc[of_set["order"] == _RANDOM, "error_percent"].to_numpy()
+        for place, order in enumerate(orders):
+            rows = of_set[of_set["order"] == order]
+            if rows.empty:
+                continue
+            replaced, error = rows["replaced_percent"], rows["error_percent"].to_numpy()
+            style = line(place, len(rows))
+            label = order if order in (_ORACLE, _RANDOM) else names.measure(order)
+            curve.plot(replaced, error, label=label, **style)
+            gain.plot(replaced, random - error, label=label, **style)
+        curve.set_title(test_set)
+        curve.set_ylabel(f"mean error left\n({data['error'].iloc[0]})")
+        curve.set_ylim(bottom=0)
+        gain.set_title(f"{test_set}, gain")
+        gain.set_ylabel("less error than random, points")
+        for axis in (curve, gain):
+            axis.set_xlabel("sentences replaced, percent")
+    shared_legend(figure, axes)
+    return figure
+
+
+def _draw_example(data: pd.DataFrame) -> Figure:
+    figure, axes = panels(2)
+    replaced = _REPLACED_PERCENT
+    curves = {str(order): rows["error_percent"].to_numpy() for order, rows in data.groupby("order")}
+    measure = next(order for order in curves if order not in (_ORACLE, _RANDOM))
+    ratio = data.loc[data["order"] == measure, "prr_percent"].iloc[0]
+    shown = f"{names.measure(measure)}: PRR {ratio:.1f} percent"
+    for axis, order, hatch in zip(axes, (_ORACLE, measure), ("///", "..."), strict=True):
+        label = _ORACLE if order == _ORACLE else shown
+        axis.plot(replaced, curves[_RANDOM], label=_RANDOM, **line(1, len(replaced)))
+        place = 0 if order == _ORACLE else 2
+        axis.plot(replaced, curves[order], label=label, **line(place, len(replaced)))
+        axis.fill_between(
+            replaced,
+            curves[order],
+            curves[_RANDOM],
+            facecolor="0.9",
+            edgecolor="0.5",
+            hatch=hatch,
+            linewidth=0,
+        )
+        axis.set_title(f"{data['test_set'].iloc[0]}: area of {label.split(':')[0]}")
+        axis.set_xlabel("sentences replaced, percent")
+        axis.set_ylabel(f"mean error left\n({data['error'].iloc[0]})")
+        axis.set_ylim(bottom=0)
+    shared_legend(figure, axes)
+    return figure

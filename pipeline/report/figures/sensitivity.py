@@ -1,0 +1,166 @@
+"""How error and OOD detection depend on the beam B and the importance temperature T."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from pipeline.metrics.detection import roc_auc
+from pipeline.metrics.rejection import prediction_rejection_ratio
+from pipeline.metrics.statistic import FloatArray
+from pipeline.report.figures import names
+from pipeline.report.figures.evidence import TaskEvidence, usable
+from pipeline.report.figures.sheet import Sheet
+from pipeline.report.figures.style import line, panels, shared_legend, whole_numbers
+from pipeline.store import Store, open_store
+from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.hypothesis import TotalsBuilder
+from pipeline.uncertainty.sequence import Grid, sequence_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Total and knowledge uncertainty by both estimators, as in the paper's figures.
+_MEASURES = ("prex_entropy_c", "prex_entropy_s", "prex_rmi_c", "prex_rmi_s")
+_TEMPERATURES = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0)
+_COLUMNS = ["test_set", "metric", "setting", "at", "measure", "percent"]
+_LABELS = {"prr": "error detection:\nPRR, percent", "roc_auc": "OOD detection:\nROC-AUC, percent"}
+_AXES = {"beam": "hypotheses B", "temperature": "importance temperature T"}
+
+# (setting's value, measure) -> [sentence]
+Sweep: TypeAlias = dict[tuple[float, str], FloatArray]
+
+
+def sensitivity_to_beam(evidence: TaskEvidence) -> Sheet:
+    """PRR and ROC-AUC over B = 1 to the beam, at T = 1, a panel a test set and metric.
+
+    Data: test_set, metric (prr or roc_auc), setting (beam), its value `at`, measure, percent.
+    Source: `fig-apn:ablation-seq-beamsize`, `fig-apn:ablation-ood-beamsize`.
+    """
+    return _sheet(
+        evidence,
+        "beam",
+        "Sensitivity to the number of hypotheses",
+        "Measures over the first B hypotheses of the one beam, importance-weighted at T = 1, "
+        "length-normalised. ROC-AUC is against {}.",
+        lambda most: Grid(beam=range(1, most + 1), temperature=[1.0], length_norm=[True]),
+    )
+
+
+def sensitivity_to_temperature(evidence: TaskEvidence) -> Sheet:
+    """PRR and ROC-AUC over T of the importance weights, at the whole beam.
+
+    Data: test_set, metric (prr or roc_auc), setting (temperature), its value `at`, measure,
+    percent. Source: `fig-apn:ablation-seq-temp`, `fig-apn:ablation-ood-temp`.
+    """
+    return _sheet(
+        evidence,
+        "temperature",
+        "Sensitivity to the importance temperature",
+        "Measures over all hypotheses of the beam, which a higher T weights more alike, "
+        "length-normalised. ROC-AUC is against {}.",
+        lambda most: Grid(beam=[most], temperature=_TEMPERATURES, length_norm=[True]),
+    )
+
+
+def _sheet(
+    evidence: TaskEvidence,
+    setting: str,
+    title: str,
+    caption: str,
+    grid_of: Callable[[int], Grid],
+) -> Sheet:
+    """The figure of one setting; `grid_of` gives the grid for the most hypotheses of a sentence."""
+    found = evidence.searched()
+    rows: list[dict[str, object]] = []
+    reason = f"{evidence.baseline} was not decoded by {evidence.ensemble}"
+    if evidence.baseline in found:
+        reason = "no test set has references, and none is told apart from the in-domain one"
+        most = _most_hypotheses(evidence, found[evidence.baseline])
+        sweeps = {
+            test_set: _sweep(evidence, part, setting, grid_of(most))
+            for test_set, part in found.items()
+        }
+        rows = [{"setting": setting, **row} for row in _detection(evidence, found, sweeps)]
+    return Sheet(
+        title,
+        caption.format(evidence.baseline),
+        pd.DataFrame(rows, columns=_COLUMNS),
+        partial(_draw, label=_AXES[setting], logarithmic=setting == "temperature"),
+        reason,
+    )
+
+
+def _most_hypotheses(evidence: TaskEvidence, part: str) -> int:
+    with open_store(evidence.decodes[part].path) as store:
+        return int(np.diff(store.hypothesis_offset).max(initial=1))
+
+
+def _sweep(evidence: TaskEvidence, part: str, setting: str, grid: Grid) -> Sweep:
+    with open_store(evidence.decodes[part].path) as store:
+        table = _table(store, grid)
+    return {
+        (at, name): table.loc[table[setting] == at, name].to_numpy()
+        for at in table[setting].unique().tolist()
+        for name in _MEASURES
+    }
+
+
+def _table(store: Store, grid: Grid) -> pd.DataFrame:
+    builder = TotalsBuilder(store)
+    for block in measured_blocks(store):
+        builder.add(block)
+    return sequence_table(store, builder.totals(), grid, dict.fromkeys(_MEASURES), {})
+
+
+def _detection(
+    evidence: TaskEvidence, found: dict[str, str], sweeps: dict[str, Sweep]
+) -> Iterator[dict[str, object]]:
+    """PRR of the in-domain sets and ROC-AUC of the others, where they are defined."""
+    for test_set, part in evidence.baseline_first(found).items():
+        in_domain = evidence.decodes[part].in_domain
+        errors = evidence.errors(part)
+        for (at, name), values in sweeps[test_set].items():
+            if in_domain:
+                percent = prediction_rejection_ratio(*usable(errors, values))
+            else:
+                inside = sweeps[evidence.baseline].get((at, name), np.empty(0))
+                percent = roc_auc(inside[~np.isnan(inside)], values[~np.isnan(values)])
+            if np.isfinite(percent):
+                yield {
+                    "test_set": test_set,
+                    "metric": "prr" if in_domain else "roc_auc",
+                    "at": at,
+                    "measure": name,
+                    "percent": percent,
+                }
+
+
+def _draw(data: pd.DataFrame, label: str, logarithmic: bool) -> Figure:
+    test_sets: Sequence[str] = list(dict.fromkeys(data["test_set"]))
+    figure, axes = panels(len(test_sets))
+    for axis, test_set in zip(axes, test_sets, strict=True):
+        rows = data[data["test_set"] == test_set]
+        for place, name in enumerate(_MEASURES):
+            points = rows[rows["measure"] == name]
+            axis.plot(
+                points["at"],
+                points["percent"],
+                label=names.measure(name),
+                **line(place, len(points)),
+            )
+        axis.set_title(test_set)
+        axis.set_xlabel(label)
+        axis.set_ylabel(_LABELS[rows["metric"].iloc[0]])
+        if logarithmic:
+            axis.set_xscale("log")
+            axis.set_xticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
+            axis.minorticks_off()
+        else:
+            whole_numbers(axis)
+    shared_legend(figure, axes)
+    return figure

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.report.figures import TaskEvidence
+from tests.pipeline.toy_task import Toy
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    made = Toy(tmp_path_factory.mktemp("toy run: 日本"))
+    made.write()
+    return made
+
+
+@pytest.fixture
+def evidence(toy: Toy) -> TaskEvidence:
+    return toy.evidence()
+
+
+@pytest.fixture
+def nothing(evidence: TaskEvidence) -> TaskEvidence:
+    """The evidence of a run that decoded nothing yet."""
+    return replace(evidence, decodes={})

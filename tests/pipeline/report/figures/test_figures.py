@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.config import CONF, implementation
+from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.calibration import expected_calibration_error
+from pipeline.metrics.calibration_cells import calibrated_forecasts
+from pipeline.metrics.likelihood import sentence_nll
+from pipeline.metrics.rejection import prediction_rejection_ratio
+from pipeline.metrics.translation import corpus_bleu, sentence_bleu
+from pipeline.report.figures import Sheet, TaskEvidence, make_figures
+from pipeline.report.figures.ablation import ablation, subsets
+from pipeline.report.figures.evidence import usable
+from pipeline.report.figures.histograms import confidence_histograms, error_histograms
+from pipeline.report.figures.rejection import rejection_curves, rejection_example
+from pipeline.report.figures.reliability import reliability_diagrams
+from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
+from pipeline.store import open_store
+from pipeline.uncertainty.sequence import sequence_measures
+
+FIGURES = {
+    one.__name__: one
+    for one in (
+        rejection_example,
+        rejection_curves,
+        error_histograms,
+        confidence_histograms,
+        reliability_diagrams,
+        sensitivity_to_beam,
+        sensitivity_to_temperature,
+        ablation,
+    )
+}
+PREX = "random_init.prex.newstest14"
+
+
+def test_every_figure_is_drawn_with_its_data_and_listed(
+    evidence: TaskEvidence, tmp_path: Path
+) -> None:
+    listed = make_figures(tmp_path, evidence, FIGURES)
+    assert json.loads((tmp_path / "nmt_ende_figures.json").read_text(encoding="utf-8")) == listed
+    for one in listed:
+        name = f"nmt_ende_{one['name']}"
+        assert one["files"] == [f"{name}.csv", f"{name}.svg", f"{name}.png"]
+        assert one["title"]
+        assert one["caption"]
+        assert one["reason"] == ""
+        data = pd.read_csv(tmp_path / one["files"][0])
+        # A single subset has no spread: the one number that may be absent.
+        assert not data.drop(columns="spread", errors="ignore").isna().any(axis=None)
+        svg = (tmp_path / one["files"][1]).read_text(encoding="utf-8")
+        texts = [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+        assert "newstest14" in " ".join(texts)
+        assert "<dc:date>" not in svg
+        assert (tmp_path / one["files"][2]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path: Path) -> None:
+    import matplotlib
+
+    folders = [tmp_path / "one", tmp_path / "two"]
+    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other"}):
+        for folder in folders:
+            folder.mkdir()
+            make_figures(folder, evidence, {"ablation": ablation})
+    first, second = ({path.name: path.read_bytes() for path in one.iterdir()} for one in folders)
+    assert first == second
+    again = tmp_path / "three"
+    again.mkdir()
+    make_figures(again, evidence, {"ablation": ablation})
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == first
+
+
+def test_a_run_without_decodes_says_why(nothing: TaskEvidence, tmp_path: Path) -> None:
+    for one in make_figures(tmp_path, nothing, FIGURES):
+        assert one["reason"]
+        assert one["files"] == [f"nmt_ende_{one['name']}.csv"]
+
+
+def test_a_function_that_gives_no_sheet_is_named(evidence: TaskEvidence, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"report\.figures\.mine must name a function"):
+        make_figures(tmp_path, evidence, {"mine": lambda _: None})  # type: ignore[dict-item,return-value]
+
+
+def test_figures_of_the_default_report_can_be_imported() -> None:
+    import yaml
+
+    report = yaml.safe_load((CONF / "report" / "default.yaml").read_text(encoding="utf-8"))
+    named = {implementation(one, "report.figures") for one in report["figures"].values()}
+    assert named == set(FIGURES.values())
+    for dotted in report["claims"].values():
+        assert implementation(dotted, "report.claims")()
+
+
+def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) -> None:
+    data = rejection_curves(evidence).data
+    assert list(dict.fromkeys(data["test_set"])) == ["newstest14", "MED"]
+    one = data[data["test_set"] == "newstest14"].pivot_table(
+        index="replaced_percent", columns="order", values="error_percent"
+    )
+    assert (one["oracle"] <= one["random"] + 1e-9).all()
+    assert (one["oracle"] <= one["prex_entropy_s"] + 1e-9).all()
+    np.testing.assert_allclose(one.iloc[-1], 0, atol=1e-9)
+    measured = evidence.one_best_measures(PREX)
+    assert measured is not None
+    errors, values = usable(evidence.errors(PREX), measured.values["prex_entropy_s"])
+    of_measure = data[(data["test_set"] == "newstest14") & (data["order"] == "prex_entropy_s")]
+    expected = prediction_rejection_ratio(errors, values)
+    assert of_measure["prr_percent"].iloc[0] == pytest.approx(expected)
+
+
+def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> None:
+    errors = error_histograms(evidence).data
+    decode = evidence.decodes[PREX]
+    of_set = errors[errors["test_set"] == "newstest14"]
+    assert of_set["n"].sum() == len(decode.texts)
+    bleu = sentence_bleu([str(one) for one in decode.texts], [str(o) for o in decode.references])
+    assert of_set["n"].iloc[-1] == (bleu >= 95).sum()
+    confidence = confidence_histograms(evidence).data
+    of_set = confidence[confidence["test_set"] == "L-FR"]
+    assert of_set[of_set["counted"] == "sentence confidence"]["n"].sum() == len(decode.texts)
+    with open_store(evidence.decodes["random_init.prex.L-FR"].path) as store:
+        first = store.hypothesis_offset[:-1]
+        tokens = int(np.diff(store.token_offset)[first].sum())
+    assert of_set[of_set["counted"] == "token confidence"]["n"].sum() == tokens
+
+
+def test_sensitivity_is_that_of_the_public_measures(evidence: TaskEvidence) -> None:
+    beams = sensitivity_to_beam(evidence).data
+    assert set(zip(beams["test_set"], beams["metric"], strict=True)) == {
+        ("newstest14", "prr"),
+        ("MED", "prr"),
+        ("L-FR", "roc_auc"),
+    }
+    assert sorted(beams["at"].unique()) == [1, 2, 3]
+    with open_store(evidence.decodes[PREX].path) as store:
+        two = sequence_measures(store, 2, 1.0, True)
+        hot = sequence_measures(store, 3, 50.0, True)
+    for frame, table, at in (
+        (beams, two, 2),
+        (sensitivity_to_temperature(evidence).data, hot, 50),
+    ):
+        row = frame[
+            (frame["test_set"] == "newstest14")
+            & (frame["measure"] == "prex_rmi_s")
+            & (frame["at"] == at)
+        ]
+        expected = prediction_rejection_ratio(evidence.errors(PREX), table["prex_rmi_s"])
+        assert row["percent"].iloc[0] == pytest.approx(expected)
+
+
+def test_ablation_covers_the_subsets_there_are(evidence: TaskEvidence) -> None:
+    keys = ["test_set", "metric", "hypotheses", "members"]
+    data = ablation(evidence).data.set_index(keys).sort_index()
+    with open_store(evidence.decodes["random_init.teacher_forcing.MED"].path) as store:
+        logprob, offset = store.read("/token/logprob"), store.token_offset
+    pairs = [sentence_nll(logprob[:, list(one)], offset).expr.mean() for one in subsets(3, 2, 9, 0)]
+    row = data.loc[("MED", "nll", "expr", 2)]
+    assert row["subsets"] == 3
+    assert row["mean"] == pytest.approx(np.mean(pairs))
+    assert row["spread"] == pytest.approx(np.std(pairs, ddof=1))
+    assert data.loc[("newstest14", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
+    assert data.loc[("newstest14", "bleu", "expr")].index.tolist() == [1, 3]
+    whole = evidence.decodes[PREX]
+    bleu = corpus_bleu([str(o) for o in whole.texts], [str(o) for o in whole.references])
+    assert data.loc[("newstest14", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
+
+
+def test_subsets_are_all_or_seeded_draws_without_repeat() -> None:
+    assert subsets(3, 2, 3, 0) == [(0, 1), (0, 2), (1, 2)]
+    drawn = subsets(10, 5, 20, 0)
+    assert len(set(drawn)) == 20
+    assert drawn == subsets(10, 5, 20, 0)
+    assert drawn != subsets(10, 5, 20, 1)
+
+
+def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvidence) -> None:
+    data = reliability_diagrams(evidence).data
+    assert set(data["system"]) == {"single", "prex", "expr"}
+    assert set(data["level"]) == {"token", "sequence"}
+    rows = data[
+        (data["test_set"] == "newstest14") & (data["level"] == "token") & (data["system"] == "prex")
+    ]
+    given = calibrated_forecasts(PREX, evidence.decodes, evidence.uncertainty, evidence.quality)
+    token = given["token"]
+    assert not isinstance(token, str)
+    assert rows["n"].sum() == len(token.right)
+    expected = expected_calibration_error(token.confidence, token.right)
+    assert rows["ece_percent"].iloc[0] == pytest.approx(expected)
+
+
+def test_missing_measures_are_named(evidence: TaskEvidence, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    moved = replace(evidence, uncertainty=tmp_path)
+    with pytest.raises(DataError, match=r"sequence\.parquet must exist"):
+        rejection_curves(moved)
+    with pytest.raises(DataError, match=r"token\.parquet must exist"):
+        confidence_histograms(moved)
+
+
+def test_sheet_without_rows_is_data_alone(tmp_path: Path, evidence: TaskEvidence) -> None:
+    def empty(_: TaskEvidence) -> Sheet:
+        return Sheet("t", "c", pd.DataFrame(columns=["x"]), lambda _: 1 / 0, "nothing")  # type: ignore[arg-type,return-value]
+
+    assert make_figures(tmp_path, evidence, {"empty": empty})[0]["reason"] == "nothing"
+    assert (tmp_path / "nmt_ende_empty.csv").read_text(encoding="utf-8") == "x\n"

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.metrics.cell import Cell, Key
+from pipeline.metrics.error_detection import CONSTANT
+from pipeline.report.claims import Claim, Side, Verdict, verdicts
+from pipeline.report.claims_files import write_claims
+from pipeline.report.paper import paper_cells
+from pipeline.report.paper_claims import claims_of_our_own, claims_of_the_paper
+
+MakeFrame = Callable[..., pd.DataFrame]
+CLAIMS = {**claims_of_the_paper(), **claims_of_our_own()}
+CLAIM = Claim("S beats C.", "here", ("tab:sequence-error-detection",), ("prr",),
+              Side(("prex_entropy_s",)), Side(("prex_entropy_c",)))  # fmt: skip
+GENERATOR = np.random.default_rng(0)
+
+
+def prr(column: str, value: float, reason: str = "", **changes: str) -> Cell:
+    fields = {"test_set": "newstest14", "ensemble": "random_init", **changes}
+    return Cell(
+        task="nmt_ende",
+        hypotheses="prex",
+        regime="beam",
+        B="1",
+        column=column,
+        metric="prr",
+        value=value,
+        reason=reason,
+        also_called="nwt14",
+        **fields,
+    )
+
+
+def around(*cells: Cell, width: float = 1.0) -> dict[Key, np.ndarray]:
+    """Draws of cells that move together, and each a little for itself."""
+    together = GENERATOR.normal(size=400) * 10
+    return {
+        cell.key: (cell.value or 0) + together + GENERATOR.normal(size=400) * width / 4
+        for cell in cells
+    }
+
+
+def one_verdict(frame: pd.DataFrame, draws: dict[Key, np.ndarray], claim: Claim) -> Verdict:
+    (found,) = verdicts({"claim": claim}, frame, draws)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("better", "expected"), [(43.0, "holds"), (37.0, "does not hold"), (40.1, "undecided")]
+)
+def test_a_paired_difference_decides(frame_of: MakeFrame, better: float, expected: str) -> None:
+    cells = prr("prex_entropy_s", better), prr("prex_entropy_c", 40.0)
+    draws = around(*cells)
+    found = one_verdict(frame_of(*cells), draws, CLAIM)
+    assert found.verdict == expected
+    assert found.value == pytest.approx(better - 40)
+    difference = draws[cells[0].key] - draws[cells[1].key]
+    assert (found.low, found.high) == pytest.approx(np.quantile(difference, (0.025, 0.975)))
+    assert found.cells == (cells[0].key, cells[1].key)
+    assert found.reason == ("the interval includes 0" if expected == "undecided" else "")
+    counts = (found.n_set, found.n_supporting, found.n_contradicting)
+    assert counts == (1, int(expected == "holds"), int(expected == "does not hold"))
+
+
+def test_lower_is_better_for_error_rates(frame_of: MakeFrame) -> None:
+    shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
+    ensemble = Cell(ensemble="random_init", hypotheses="prex", column="nll", metric="nll",
+                    value=1.2, **shared)  # fmt: skip
+    single = Cell(ensemble="single", hypotheses="-", column="nll", metric="nll",
+                  value=1.5, **shared)  # fmt: skip
+    name = "ensembles_beat_singles_in_nll"
+    draws = around(ensemble, single, width=0.1)
+    (found,) = verdicts({name: CLAIMS[name]}, frame_of(ensemble, single), draws)
+    assert (found.verdict, found.value) == ("holds", pytest.approx(0.3))
+    assert "newstest14 is not part of this run" in found.reason
+
+
+def test_the_best_or_the_mean_of_a_side_counts(frame_of: MakeFrame) -> None:
+    cells = prr("prex_mi_c", 10.0), prr("prex_epkl_c", 30.0), prr("prex_rmi_s", 22.0)
+    frame, draws = frame_of(*cells), around(*cells)
+    for best, expected in ((True, -8.0), (False, 2.0)):
+        claim = Claim("M", "", CLAIM.tables, ("prr",), Side(("prex_rmi_s",)),
+                      Side(("prex_mi_c", "prex_epkl_c"), best=best))  # fmt: skip
+        assert one_verdict(frame, draws, claim).value == pytest.approx(expected)
+    below = Claim("below 50", "", CLAIM.tables, ("prr",), 50.0, Side(("prex_rmi_s",)))
+    assert one_verdict(frame, draws, below).value == pytest.approx(28)
+
+
+def test_what_is_absent_leaves_a_claim_undecided(frame_of: MakeFrame) -> None:
+    better, worse = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
+    draws = around(better, worse)
+    lacking = one_verdict(frame_of(better), draws, CLAIM)
+    assert lacking.reason == "prex_entropy_c was not computed for newstest14"
+    no_draws = one_verdict(frame_of(better, worse), {better.key: draws[better.key]}, CLAIM)
+    assert no_draws.reason == "prex_entropy_c has no bootstrap draws (newstest14)"
+    constant = prr("prex_entropy_c", 0.0, CONSTANT)
+    idle = one_verdict(frame_of(better, constant), draws, CLAIM)
+    assert idle.reason == f"{CONSTANT} (newstest14)"
+    empty = frame_of()
+    for name, claim in CLAIMS.items():
+        (found,) = verdicts({name: claim}, empty, {})
+        assert found.reason.startswith("task ")
+    for found in (lacking, no_draws, idle):
+        assert (found.verdict, found.value, found.cells) == ("undecided", None, ())
+
+
+def test_a_run_with_another_ensemble_is_judged_by_its_own(frame_of: MakeFrame) -> None:
+    cells = [prr(name, value, ensemble="snapshot")
+             for name, value in (("prex_entropy_s", 43.0), ("prex_entropy_c", 40.0))]  # fmt: skip
+    assert one_verdict(frame_of(*cells), around(*cells), CLAIM).verdict == "holds"
+
+
+def test_a_claim_that_no_table_fits_is_named(frame_of: MakeFrame) -> None:
+    wrong = Claim("x", "", ("tab:none",), ("prr",), Side(), Side())
+    with pytest.raises(ConfigError, match="claim mine must stand on tables of the paper"):
+        verdicts({"mine": wrong}, frame_of(), {})
+
+
+def test_the_paper_keeps_its_own_claims(like_paper: Callable[..., list[Cell]]) -> None:
+    """With the paper's numbers as cells, without noise, all that it has numbers for holds."""
+    labels = {label for claim in CLAIMS.values() for label in claim.tables}
+    paper: dict[Key, Cell] = {}
+    for label in sorted(labels):
+        for cell in like_paper(label, "nmt_ende", "nmt_enfr", "asr"):
+            paper.setdefault(cell.key, cell)
+    frame = pd.DataFrame([vars(cell) for cell in paper.values()])
+    frame["spread"] = np.nan
+    draws = {key: np.full(10, cell.value, dtype=float) for key, cell in paper.items()}
+    found = verdicts(CLAIMS, frame, draws)
+    by_verdict: dict[str, set[str]] = {}
+    for one in found:
+        by_verdict.setdefault(one.verdict, set()).add(f"{one.name} {one.task}")
+    assert by_verdict["undecided"] == {
+        f"{name} {task}"
+        for name, tasks in {
+            "checkpoints_beat_singles": ("nmt_enfr",),
+            "random_init_beats_checkpoints": ("nmt_enfr",),
+            "higher_temperature_helps_ood_in_translation": ("nmt_ende", "nmt_enfr"),
+            "higher_temperature_hurts_ood_in_speech": ("asr",),
+            "exact_expr_helps_errors": ("nmt_ende", "nmt_enfr", "asr"),
+            "exact_expr_helps_ood": ("nmt_ende", "nmt_enfr", "asr"),
+        }.items()
+        for task in tasks
+    }
+    assert by_verdict.keys() == {"holds", "undecided"}
+
+
+def test_files_hold_every_verdict_with_its_cells(frame_of: MakeFrame, tmp_path: Path) -> None:
+    cells = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
+    found = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells))
+    table, text = write_claims(tmp_path, found)
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["claim"] for row in rows] == ["joint", "exact_expr_helps_errors",
+                                              "exact_expr_helps_ood"]  # fmt: skip
+    assert rows[0]["verdict"] == "holds"
+    assert rows[0]["cells"].split() == [cell.tracked_name for cell in cells]
+    assert (rows[1]["value"], rows[1]["verdict"]) == ("", "undecided")
+    shown = text.read_text(encoding="utf-8")
+    assert "| S beats C. | nmt_ende | **holds** | 3.0 [" in shown
+    assert cells[0].tracked_name in shown
+    assert "nan" not in shown
+
+
+def test_claims_stand_on_columns_of_their_tables() -> None:
+    for name, claim in claims_of_the_paper().items():
+        columns = {one.key.column for label in claim.tables for one in paper_cells(label)}
+        for side in (claim.better, claim.worse):
+            assert not isinstance(side, Side) or set(side.columns) <= columns, name
