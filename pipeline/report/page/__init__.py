@@ -1,0 +1,6 @@
+"""The report as one self-contained page: `write_page`, and what it takes."""
+
+from pipeline.report.page.browse import TaskFolders
+from pipeline.report.page.render import PageContent, PageFigure, page_figures, write_page
+
+__all__ = ["PageContent", "PageFigure", "TaskFolders", "page_figures", "write_page"]

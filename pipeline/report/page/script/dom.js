@@ -1,0 +1,50 @@
+"use strict";
+// Elements and text. What comes from a corpus only ever enters the page as text.
+
+const SVG_TAGS = ["svg", "path", "text", "line"];
+
+const byId = (id) => document.getElementById(id);
+const stored = (id) => JSON.parse(byId(id).textContent);
+
+function make(tag, attributes = {}, ...children) {
+  const element = SVG_TAGS.includes(tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+// Text of a corpus: in its own direction, shut off from what stands around it.
+function corpusText(tag, name, words) {
+  return make(tag, { class: `corpus ${name}`, dir: "auto" }, words);
+}
+
+function setOptions(select, pairs) {
+  select.replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
+}
+
+// Rows hold texts, or cells that are made already.
+function makeTable(caption, heads, rows) {
+  const filled = (tag, attributes) => (one) =>
+    typeof one === "string" ? make(tag, attributes, one) : one;
+  const body = rows.map((row) => make("tr", {}, ...row.map(filled("td", {}))));
+  return make(
+    "div",
+    { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
+    make(
+      "table",
+      {},
+      make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, ...heads.map(filled("th", { scope: "col" })))),
+      make("tbody", {}, ...body),
+    ),
+  );
+}
+
+// The content is made when it is first asked for.
+function makeFolded(title, content) {
+  const folded = make("details", {}, make("summary", {}, title));
+  folded.addEventListener("toggle", () => folded.children.length < 2 && folded.append(content()));
+  return folded;
+}
