@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, Key
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 
 _NUMBERS = ("value", "spread", "low", "high")
 _COLUMNS = tuple(one.name for one in fields(Cell))
@@ -61,15 +61,26 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 class CellIndex:
-    """Cells by key; a test set answers to the other names of its role too."""
+    """Cells by key; a test set answers to the other names of its role too.
+
+    Single models are averages of checkpoints: where those were not decoded as an ensemble of their
+    own, the cells of single models answer for them.
+    """
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self.cells = [_cell(row) for row in frame.to_dict("records")]
-        self._by_key: dict[Key, Cell] = {}
-        for cell in self.cells:
-            for test_set in (cell.test_set, *cell.also_called.split()):
-                named = replace(cell, test_set=test_set)
-                self._by_key[named.key] = named
+        cells = [_cell(row) for row in frame.to_dict("records")]
+        self.cells = [cell for cell in cells if cell.regime != "-"]
+        self._by_key = {one.key: one for cell in self.cells for one in _named(cell)}
+        for cell in list(self._by_key.values()):
+            if cell.ensemble == "single":
+                average = replace(cell, ensemble=CHECKPOINT_AVERAGE)
+                self._by_key.setdefault(average.key, average)
+        self._why_no_set = {
+            (one.task, one.test_set): one.reason
+            for cell in cells
+            if cell.regime == "-"
+            for one in _named(cell)
+        }
 
     @property
     def tasks(self) -> list[str]:
@@ -86,8 +97,9 @@ class CellIndex:
 
     def ensemble(self, task: str, of_paper: str) -> str:
         """The paper's ensemble where the run of a task has it, else the run's own."""
-        own = dict.fromkeys(key.ensemble for key in self.keys(task=task))
-        own.pop("single", None)
+        own = dict.fromkeys(cell.ensemble for cell in self.cells if cell.task == task)
+        for single in ("single", CHECKPOINT_AVERAGE):
+            own.pop(single, None)
         return of_paper if of_paper in own or not own else next(iter(own))
 
     def cell(self, key: Key) -> Cell:
@@ -96,12 +108,20 @@ class CellIndex:
         return found or Cell(**key._asdict(), reason=self._why_absent(key))
 
     def _why_absent(self, key: Key) -> str:
+        if (key.task, key.test_set) in self._why_no_set:
+            return f"no such set: {self._why_no_set[key.task, key.test_set]}"
         left = list(self._by_key)
         for name, sentence in _WHY_ABSENT.items():
             left = [one for one in left if getattr(one, name) == getattr(key, name)]
             if not left:
                 return sentence.format(**key._asdict())
         raise AssertionError(f"{key} is there")
+
+
+def _named(cell: Cell) -> list[Cell]:
+    """The cell under each name of its test set."""
+    names = (cell.test_set, *cell.also_called.split())
+    return [replace(cell, test_set=name) for name in names]
 
 
 def _cell(row: dict[Any, Any]) -> Cell:

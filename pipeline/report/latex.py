@@ -1,6 +1,8 @@
-"""A table as LaTeX (booktabs): a document that compiles by itself."""
+"""Tables as LaTeX (booktabs): a document that compiles by itself."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pipeline.report.table import Heading, Table, TableCell
 
@@ -31,11 +33,16 @@ _ESCAPES = {
 }
 
 
-def latex(table: Table, beside_paper: bool) -> str:
-    """The table with title, label, footnotes and signatures as a LaTeX document.
+def latex(tables: Iterable[Table], beside_paper: bool) -> str:
+    """Tables with title, label, footnotes and signatures as one LaTeX document.
 
     `beside_paper` puts the paper's number in a line below ours.
     """
+    floats = [_float(table, beside_paper) for table in tables]
+    return _PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
+
+
+def _float(table: Table, beside_paper: bool) -> str:
     reasons = table.reasons
     n_value = sum(heading.span for heading in table.header[0]) - table.n_label
     order = "ours, 95\\,\\% interval" + (", (the paper's number)" if beside_paper else "")
@@ -57,8 +64,8 @@ def latex(table: Table, beside_paper: bool) -> str:
     lines += [r"\bottomrule", r"\end{tabular}}", "", r"\medskip", r"\raggedright\scriptsize"]
     lines += [rf"$^{{{mark}}}$ {escaped(reason)}.\\" for reason, mark in reasons.items()]
     lines += [rf"{escaped(note)}\\" for note in table.footnotes]
-    lines += [r"\end{table}", r"\end{document}"]
-    return _PREAMBLE + "\n".join(lines) + "\n"
+    lines.append(r"\end{table}")
+    return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:

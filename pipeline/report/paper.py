@@ -14,10 +14,13 @@ _FILE = Path(__file__).with_name("paper_results.csv")
 
 @dataclass(frozen=True)
 class PaperCell:
-    """A number that the paper prints, with its spread where it prints one."""
+    """A number that the paper prints, with its spread where it prints one.
+
+    A table beyond the paper has cells of this kind without a value.
+    """
 
     key: Key
-    value: float
+    value: float | None
     spread: float | None
 
 

@@ -99,23 +99,27 @@ class Table:
         return {reason: _mark(place) for place, reason in enumerate(reasons)}
 
 
-def mark_best(cells: Sequence[TableCell]) -> list[TableCell]:
+def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
     """The cells with the best one marked, and alike all that lie within its 95 % interval.
 
-    None is best where all are equal, as those of an ensemble of one.
+    Cells of another metric than the first, as a rate beside detection measures, take no part. None
+    is best where all are equal, as those of an ensemble of one.
     """
-    valued = [(one, one.cell.value) for one in cells if one.cell.value is not None]
+    metrics = [one.cell.metric for one in cells if one is not None]
+    valued = [
+        (one, one.cell.value)
+        for one in cells
+        if one is not None and one.cell.value is not None and one.cell.metric == metrics[0]
+    ]
     if len({value for _, value in valued}) < 2:
         return list(cells)
-    lower = valued[0][0].cell.metric in _LOWER_IS_BETTER
-    best, best_value = (min if lower else max)(valued, key=lambda pair: pair[1])
+    best, best_value = (min if metrics[0] in _LOWER_IS_BETTER else max)(
+        valued, key=lambda pair: pair[1]
+    )
     low = best_value if best.cell.low is None else best.cell.low
     high = best_value if best.cell.high is None else best.cell.high
-
-    def ties(value: float | None) -> bool:
-        return value is not None and (value == best_value or low <= value <= high)
-
-    return [replace(one, best=ties(one.cell.value)) for one in cells]
+    ties = [one for one, value in valued if value == best_value or low <= value <= high]
+    return [replace(one, best=True) if one is not None and one in ties else one for one in cells]
 
 
 def _mark(place: int) -> str:

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, Key, write_cells
+from pipeline.metrics.cell import Cell, Key, absent_set_cell, write_cells
 from pipeline.report.cells import CellIndex, read_cells
 
 OURS = Cell(
@@ -54,6 +55,24 @@ def test_an_absent_cell_says_why(frame_of, change: dict[str, str], reason: str):
     assert cell.value is None
     assert cell.reason.startswith(reason)
     assert Key(*(getattr(cell, name) for name in Key._fields)) == key
+
+
+def test_a_set_that_could_not_be_made_says_why(frame_of):
+    absent = absent_set_cell("nmt_ende", "LTO", "no transcripts", "test-other")
+    index = CellIndex(frame_of(OURS, absent))
+    for name in ("LTO", "test-other"):
+        cell = index.cell(OURS.key._replace(test_set=name))
+        assert (cell.value, cell.reason) == (None, "no such set: no transcripts")
+    assert index.cells == [OURS]
+    assert index.ensemble("nmt_ende", "random_init") == "random_init"
+
+
+def test_single_models_answer_for_averages_of_checkpoints(frame_of):
+    single = replace(OURS, ensemble="single", hypotheses="-")
+    average = single.key._replace(ensemble="checkpoint_average")
+    assert CellIndex(frame_of(single)).cell(average).value == 61.5
+    own = replace(single, ensemble="checkpoint_average", value=60.0)
+    assert CellIndex(frame_of(single, own)).cell(average).value == 60.0
 
 
 def test_refuses_a_damaged_file(tmp_path: Path):

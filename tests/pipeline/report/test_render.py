@@ -1,14 +1,18 @@
 import csv
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from pipeline.metrics.cell import KEY_COLUMNS
+from pipeline.report.beyond import copy_through, ood_detection
+from pipeline.report.cells import CellIndex
 from pipeline.report.latex import escaped, latex
-from pipeline.report.layouts import ood_detection, sequence_error_detection
 from pipeline.report.markdown import markdown
 from pipeline.report.paper import paper_cells
+from pipeline.report.paper_layouts import LAYOUTS, paper_table
 from pipeline.report.results import write_results, write_table
 
 LABEL = "tab:sequence-error-detection"
@@ -18,7 +22,7 @@ LABEL = "tab:sequence-error-detection"
 def table(frame_of, like_paper):
     cells = like_paper(LABEL, "nmt_ende")
     cells[3] = replace(cells[3], value=None, low=None, high=None, reason="50 % & no_reference")
-    return sequence_error_detection(frame_of(*cells))
+    return paper_table(LABEL, CellIndex(frame_of(*cells)))
 
 
 def test_markdown_shows_interval_paper_and_reason(table):
@@ -39,7 +43,8 @@ def test_markdown_without_the_paper(table):
 
 
 def test_latex_is_a_whole_document_of_even_rows(frame_of, like_paper):
-    text = latex(ood_detection(frame_of(*like_paper("tab:ood-detection", "nmt_ende"))), True)
+    index = CellIndex(frame_of(*like_paper("tab:ood-detection", "nmt_ende")))
+    text = latex([paper_table("tab:ood-detection", index)], True)
     assert text.startswith("\\documentclass")
     assert text.rstrip().endswith("\\end{document}")
     unescaped = re.sub(r"\\[\\{}]", "", text)
@@ -47,19 +52,37 @@ def test_latex_is_a_whole_document_of_even_rows(frame_of, like_paper):
     assert text.count("\\begin{") == text.count("\\end{")
     columns = re.search(r"\\begin\{tabular\}\{(\w+)\}", text)
     assert columns is not None
-    assert columns[1] == "l" * 4 + "c" * 12
+    assert columns[1] == "l" * 4 + "c" * 13
     body = text[text.index("\\toprule") : text.index("\\bottomrule")]
     for line in body.splitlines():
         if not line.endswith(" \\\\"):
             continue
         spans = [int(span) for span in re.findall(r"\\multicolumn\{(\d+)\}", line)]
-        assert len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) - len(spans) == 16
+        assert len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) - len(spans) == 17
     assert "\\shortstack{83.2\\\\{\\tiny 82.2 to 84.2}\\\\{\\tiny (82.2)}}" in text
     assert "\\hat{\\mathcal{H}}^{(B)}_{\\mathrm{C-IW}}" in text
 
 
+@pytest.mark.parametrize("tasks", [(), ("nmt_ende",), ("nmt_ende", "nmt_enfr", "asr")])
+def test_all_tables_stand_in_one_document(frame_of, like_paper, tmp_path, tasks):
+    cells = {one.key: one for label in LAYOUTS for one in like_paper(label, *tasks)}
+    frame = frame_of(*cells.values())
+    tables = [paper_table(label, CellIndex(frame)) for label in LAYOUTS]
+    tables += [ood_detection(frame), copy_through(frame)]
+    text = latex(tables, beside_paper=True)
+    assert text.count("\\begin{document}") == text.count("\\end{document}") == 1
+    assert text.count("\\begin{table}") == text.count("\\label{") == 21
+    assert text.count("\\toprule") == text.count("\\bottomrule") == 21
+    engine = shutil.which("pdflatex") or shutil.which("tectonic")
+    if engine:
+        (tmp_path / "all.tex").write_text(text, encoding="utf-8")
+        batch = ["-interaction=nonstopmode", "-halt-on-error"] if "pdflatex" in engine else []
+        subprocess.run([engine, *batch, "all.tex"], cwd=tmp_path, check=True, capture_output=True)
+        assert (tmp_path / "all.pdf").stat().st_size > 0
+
+
 def test_latex_shows_reasons_and_bold(table):
-    text = latex(table, beside_paper=False)
+    text = latex([table], beside_paper=False)
     assert "--$^{a}$" in text
     assert "$^{a}$ 50 \\% \\& no\\_reference." in text
     assert "\\textbf{46.8}" in text

@@ -21,11 +21,18 @@ def cell(value: float | None, half_width: float | None = None, metric: str = "pr
         ([cell(2, 0.1, "nll"), cell(1, 0.1, "nll"), cell(1.1, 1, "nll")], [False, True, True]),
         ([cell(30, 1, "wer_percent"), cell(20, 1, "wer_percent")], [False, True]),
         ([cell(None), cell(50)], [False, False]),
+        ([cell(50), cell(60, metric="percent"), cell(40)], [True, False, False]),
         ([], []),
     ],
 )
 def test_the_best_is_marked_and_alike_what_its_interval_holds(cells, best):
     assert [one.best for one in mark_best(cells)] == best
+
+
+def test_an_empty_column_stays_empty_among_the_best():
+    marked = mark_best([None, cell(50), cell(49)])
+    assert marked[0] is None
+    assert [one.best for one in marked[1:] if one] == [True, False]
 
 
 def test_numbers_have_the_decimals_of_their_metric():

@@ -1,0 +1,77 @@
+"""Tables beyond the paper: its questions, asked of test sets and measures that it lacks."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pipeline.metrics.cell import COPY_THROUGH
+from pipeline.report.cells import CellIndex
+from pipeline.report.measure_layout import MeasureLayout
+from pipeline.report.paper import PaperCell, paper_cells
+from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.report.task_names import task_name
+
+_SETS = ("TYPO", "CUT", "COPY")
+_MODELS = {
+    ("single", "-"): "Single",
+    ("random_init", "prex"): "PrEx",
+    ("random_init", "expr"): "ExPr",
+}
+
+
+def ood_detection(cells: pd.DataFrame) -> Table:
+    """ROC-AUC of the paper's measures on typing errors, cut sources and sources to be copied."""
+    index = CellIndex(cells)
+    tasks = [
+        task
+        for task in index.tasks
+        if any(index.keys(task=task, test_set=test_set) for test_set in _SETS)
+    ]
+    of_one_set = [
+        cell.key
+        for cell in paper_cells("tab:ood-detection")
+        if (cell.key.task, cell.key.test_set) == ("nmt_ende", "L-DE")
+    ]
+    wanted = [
+        PaperCell(key._replace(task=task, test_set=test_set), None, None)
+        for task in tasks or ["nmt_ende"]
+        for test_set in _SETS
+        for key in of_one_set
+    ]
+    layout = MeasureLayout(
+        "Out-of-domain detection beyond the paper: ROC-AUC in percent against the in-domain set",
+        ("task", "test_set", "T", "B"),
+        (COPY_THROUGH,),
+        (
+            "TYPO: typing errors; CUT: the source cut short; COPY: the target language as source.",
+            "The copied share takes no part in what is bold.",
+        ),
+    )
+    return layout.table("beyond:ood-detection", wanted, index)
+
+
+def copy_through(cells: pd.DataFrame) -> Table:
+    """Percent of the source's words that the output repeats, of each test set and model."""
+    index = CellIndex(cells)
+    copied = [cell.key for cell in index.cells if cell.metric == "copied_percent"]
+    sets = list(dict.fromkeys((key.task, key.test_set) for key in copied))
+    rows: list[Row] = []
+    for task, test_set in sets:
+        key = next(one for one in copied if (one.task, one.test_set) == (task, test_set))
+        own = [
+            key._replace(
+                ensemble=index.ensemble(task, ensemble) if hypotheses != "-" else ensemble,
+                hypotheses=hypotheses,
+            )
+            for ensemble, hypotheses in _MODELS
+        ]
+        cells_of_row = tuple(TableCell(index.cell(one)) for one in own)
+        new_task = bool(rows) and rows[-1].labels[0] != task_name(task)
+        rows.append(Row((task_name(task), test_set), cells_of_row, rule=new_task))
+    return Table(
+        "beyond:copy-through",
+        "Copy-through: percent of the source's words that the translation repeats",
+        ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in _MODELS.values())),),
+        tuple(rows),
+        ("A word is a run of letters and digits; names and numbers are copied rightly.",),
+    )
