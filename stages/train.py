@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline import tracking
 from pipeline.config import PipelineConfig, implementation, plain
 from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge.curve import gather_curves
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.parts import PartFolder, digest, file_sha256
 from stages import code_digest, run, run_parts
@@ -17,7 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 def train(config: PipelineConfig) -> None:
-    """Write one part a seed to {io.root}/train/{task}: weights, average, model.json, curve.csv."""
+    """Write one part a seed to {io.root}/train/{task}: weights, average, model.json, curve.csv.
+
+    Beside that folder, {task}.curves.csv holds the curves of all members, for a plot.
+    """
     root = Path(config.io.root)
     data = root / "prepare" / config.task.name / "fairseq"
     files = sorted(data.glob("*"))
@@ -41,10 +45,12 @@ def train(config: PipelineConfig) -> None:
         return
     trained = run_parts(config, folder)
     shutil.rmtree(resume, ignore_errors=True)
+    curves = {name: folder.root / name / "curve.csv" for name in folder.parts}
+    gather_curves(curves, folder.root.with_name(f"{config.task.name}.curves.csv"))
     _log.info("%s: %d of %d members trained now", folder.root, len(trained), len(folder.parts))
     with tracking.open_run(config, "train") as log:
         for name in trained:
-            log.curve(name, folder.root / name / "curve.csv", step="update")
+            log.curve(name, curves[name], step="update")
 
 
 def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: Path) -> None:
@@ -55,6 +61,7 @@ def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: 
             data=data,
             out=out,
             resume=resume / f"{name}-{folder.parts[name][:16]}",
+            family=config.task.family,
             seed=int(name.removeprefix("seed_")),
             source_language=config.task.source_language,
             target_language=config.task.target_language,

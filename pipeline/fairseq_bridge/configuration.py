@@ -39,6 +39,7 @@ def model_configuration(architecture: str, settings: Mapping[str, Any]) -> dict[
 def _model_dataclasses() -> dict[str, Any]:
     """Configuration classes by architecture; fairseq registers none for its own `transformer`."""
     transformer = import_fairseq("fairseq.models.transformer")
+    import_fairseq("pipeline.fairseq_bridge.vggtransformer")  # registers itself
     registry = import_fairseq("fairseq.models").MODEL_DATACLASS_REGISTRY
     return {**registry, "transformer": transformer.TransformerConfig}
 
@@ -83,7 +84,9 @@ def fairseq_configuration(
         "lr_scheduler": lr_scheduler,
     }
     for kind, settings in components.items():
-        defaults = OmegaConf.structured(registries[kind][settings["_name"]])
+        # fairseq's older components have no configuration class: theirs is what is given.
+        known = registries[kind].get(settings["_name"], {})
+        defaults = OmegaConf.create(known) if known == {} else OmegaConf.structured(known)
         OmegaConf.set_struct(defaults, False)
         configuration[kind] = OmegaConf.merge(defaults, dict(settings))
     for section, values in sections.items():

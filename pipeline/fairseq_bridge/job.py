@@ -13,7 +13,10 @@ from pipeline.parts import write_json
 
 @dataclass(frozen=True)
 class TrainJob:
-    """Where to read and write, the seed, and the groups model and train as plain values."""
+    """Where to read and write, the seed, and the groups model and train as plain values.
+
+    `family` is task.family; the vocabulary is dict.{target_language}.txt in `data`.
+    """
 
     title: str
     data: Path
@@ -24,6 +27,7 @@ class TrainJob:
     target_language: str
     model: Mapping[str, Any]
     train: Mapping[str, Any]
+    family: str = "translation"
 
     def write(self, path: Path) -> None:
         """Write the job as JSON, for another process."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
-import pickle
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,26 +13,22 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import (
-    fairseq_configuration,
-    model_configuration,
-    translation_task,
-)
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.curve import Curve
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.processes import (
     is_first_process,
-    process_settings,
-    sum_over_processes,
     train_in_processes,
     untold,
     world_size,
 )
-from pipeline.fairseq_bridge.weights import average_weights, save_weights
+from pipeline.fairseq_bridge.training_settings import training_configuration
+from pipeline.fairseq_bridge.training_state import kept_weights, resumed_iterator, save_state
+from pipeline.fairseq_bridge.weights import average_weights
 from pipeline.parts import file_sha256, write_json
 from pipeline.progress import progress
 
 _log = logging.getLogger(__name__)
-_KEPT_STATES = 2
 # What torch tells fairseq, and a user can do nothing about.
 _NOT_FOR_USERS = (
     ".*mismatched key_padding_mask and attn_mask.*",
@@ -66,8 +60,8 @@ def train_member(job: TrainJob) -> None:
 def _train(job: TrainJob) -> None:
     job.resume.mkdir(parents=True, exist_ok=True)
     trainer = _build_trainer(job)
-    curve = _Curve(trainer, job)
-    iterator = _resumed(trainer, curve, job)
+    curve = Curve(trainer, job)
+    iterator = resumed_iterator(trainer, curve, job)
     updates = int(job.train["updates"])
     interval = int(job.train["checkpoint_interval_updates"])
     shown = progress if is_first_process() else untold
@@ -81,45 +75,14 @@ def _train(job: TrainJob) -> None:
         if update % int(job.train["validate_interval_updates"]) == 0 or update == updates:
             curve.validate()
         if is_first_process() and (update % interval == 0 or update == updates):
-            _save_checkpoint(trainer, iterator, curve, job)
+            save_state(trainer, iterator, curve, job)
     if is_first_process():
-        _write_member(job, trainer, curve)
-
-
-class _Curve:
-    """Training and validation loss against updates, in nats a token."""
-
-    def __init__(self, trainer: Any, job: TrainJob) -> None:
-        self.trainer = trainer
-        self.title = job.title
-        self.rows: list[list[float]] = []
-        self.train_losses: list[float] = []
-
-    def add(self, logged: Mapping[str, float]) -> None:
-        # fairseq logs in bits
-        self.train_losses.append(float(logged.get("nll_loss", logged["loss"])) * math.log(2))
-
-    def validate(self) -> None:
-        torch = import_fairseq("torch")
-        model, criterion = self.trainer.get_model(), self.trainer.get_criterion()
-        model.eval()
-        loss_nats = n_token = 0.0
-        with torch.no_grad():
-            batches = self.trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False)
-            for batch in batches:
-                sample, _ = self.trainer._prepare_sample(batch)
-                _, _, logged = criterion(model, sample)
-                loss_nats += float(logged["nll_loss"])
-                n_token += float(logged["ntokens"])
-        loss_nats, n_token = sum_over_processes(loss_nats, n_token)
-        update = int(self.trainer.get_num_updates())
-        train_loss = sum(self.train_losses) / max(1, len(self.train_losses))
-        self.train_losses = []
-        self.rows.append([update, train_loss, loss_nats / n_token])
-        _log.info(
-            "%s: update %d, loss %.3f nats a token, on dev %.3f",
-            self.title, update, train_loss, loss_nats / n_token,
-        )  # fmt: skip
+        if trainer.get_num_updates() != updates:
+            raise PipelineError(
+                f"{job.title}: training must end after {updates} updates, "
+                f"got {trainer.get_num_updates()}"
+            )
+        _write_member(job, curve)
 
 
 def _build_trainer(job: TrainJob) -> Any:
@@ -128,7 +91,7 @@ def _build_trainer(job: TrainJob) -> Any:
 
     tasks = import_fairseq("fairseq.tasks")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    configuration = _configuration(job)
+    configuration = training_configuration(job)
     np.random.seed(job.seed)  # noqa: NPY002 - fairseq draws from the global generators
     import_fairseq("fairseq.utils").set_torch_seed(job.seed)
     if not torch.cuda.is_available():
@@ -143,69 +106,8 @@ def _build_trainer(job: TrainJob) -> Any:
     return import_fairseq("fairseq.trainer").Trainer(configuration, task, model, criterion)
 
 
-def _configuration(job: TrainJob) -> Any:
-    train = job.train
-    learning_rate = float(train["learning_rate"])
-    return fairseq_configuration(
-        task=translation_task(job.data, job.source_language, job.target_language),
-        model=model_configuration(job.model["architecture"], job.model["settings"]),
-        criterion={
-            "_name": "label_smoothed_cross_entropy",
-            "label_smoothing": train["label_smoothing"],
-        },
-        optimizer={
-            "_name": "adam",
-            "adam_betas": str(tuple(train["adam_betas"])),
-            "weight_decay": train["weight_decay"],
-            "lr": [learning_rate],
-        },
-        lr_scheduler=_schedule(train, learning_rate),
-        sections={
-            "common": {
-                "seed": job.seed,
-                "no_progress_bar": True,
-                "log_format": "none",
-                "fp16": train["precision"] == "fp16",
-                "bf16": train["precision"] == "bf16",
-            },
-            "dataset": {
-                "max_tokens": train["batch_tokens"],
-                "max_tokens_valid": train["batch_tokens"],
-                # fairseq drops the last sentences of a set that no full multiple holds
-                "required_batch_size_multiple": 1,
-                "num_workers": 0,
-                "data_buffer_size": 0,
-            },
-            "optimization": {
-                "max_update": train["updates"],
-                "update_freq": [train["accumulate_batches"]],
-                "clip_norm": train["clip_norm"],
-                "lr": [learning_rate],
-            },
-            "distributed_training": process_settings(),
-            "checkpoint": {"save_dir": str(job.resume)},
-        },
-    )
-
-
-def _schedule(train: Mapping[str, Any], learning_rate: float) -> dict[str, Any]:
-    warmup = int(train["warmup_updates"])
-    if train["schedule"] == "cosine":
-        return {
-            "_name": "cosine",
-            "warmup_updates": warmup,
-            "warmup_init_lr": learning_rate / max(1, warmup),
-            "lr": [learning_rate],
-            "max_update": train["updates"],
-            "lr_period_updates": train["updates"] - warmup,
-        }
-    if train["schedule"] == "fixed":
-        return {"_name": "fixed", "warmup_updates": warmup, "lr": [learning_rate]}
-    return {"_name": "inverse_sqrt", "warmup_updates": warmup, "lr": [learning_rate]}
-
-
 def _train_steps(
-    trainer: Any, iterator: Any, curve: _Curve, updates: int, accumulate: int
+    trainer: Any, iterator: Any, curve: Curve, updates: int, accumulate: int
 ) -> Iterator[None]:
     iterators = import_fairseq("fairseq.data.iterators")
     while trainer.get_num_updates() < updates:
@@ -221,74 +123,12 @@ def _train_steps(
         trainer.lr_step(iterator.epoch, None)
 
 
-def _save_checkpoint(trainer: Any, iterator: Any, curve: _Curve, job: TrainJob) -> None:
-    """Weights of this update, and the state from which training can go on; the oldest go."""
-    torch = import_fairseq("torch")
-    update = trainer.get_num_updates()
-    save_weights(trainer.get_model().state_dict(), job.resume / f"update_{update:08d}.safetensors")
-    state = {
-        "model": trainer.get_model().state_dict(),
-        "optimizer": trainer.optimizer.state_dict(),
-        "lr_scheduler": trainer.lr_scheduler.state_dict(),
-        "updates": update,
-        "iterator": iterator.state_dict(),
-        "curve": curve.rows,
-        "train_losses": curve.train_losses,
-    }
-    path = job.resume / f"state_{update:08d}.pt"
-    torch.save(state, path.with_suffix(".writing"))
-    path.with_suffix(".writing").replace(path)
-    _keep_last(job.resume, "update_*.safetensors", int(job.train["keep_checkpoints"]))
-    _keep_last(job.resume, "state_*.pt", _KEPT_STATES)
-
-
-def _keep_last(folder: Path, pattern: str, count: int) -> None:
-    for path in sorted(folder.glob(pattern))[:-count]:
-        path.unlink()
-
-
-def _resumed(trainer: Any, curve: _Curve, job: TrainJob) -> Any:
-    """The iterator over training batches, moved to where the newest whole state left off."""
-    for path in sorted(job.resume.glob("state_*.pt"), reverse=True):
-        state = _read_state(path)
-        if state is None:
-            continue
-        trainer.get_model().load_state_dict(state["model"])
-        trainer.optimizer.load_state_dict(state["optimizer"])
-        trainer.lr_scheduler.load_state_dict(state["lr_scheduler"])
-        trainer.set_num_updates(state["updates"])
-        # An iterator made for a later epoch would group the sentences into other batches.
-        iterator = trainer.get_train_iterator(epoch=1)
-        iterator.load_state_dict(state["iterator"])
-        curve.rows, curve.train_losses = state["curve"], state["train_losses"]
-        _log.info("%s: goes on after update %d", job.title, state["updates"])
-        return iterator
-    return trainer.get_train_iterator(epoch=1)
-
-
-def _read_state(path: Path) -> dict[str, Any] | None:
-    torch = import_fairseq("torch")
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        _log.warning("%s is not a whole training state and is passed over: %s", path, reason)
-        return None
-    return state
-
-
-def _write_member(job: TrainJob, trainer: Any, curve: _Curve) -> None:
-    checkpoints = sorted(job.resume.glob("update_*.safetensors"))
-    wanted = int(job.train["keep_checkpoints"])
-    if not checkpoints or trainer.get_num_updates() != int(job.train["updates"]):
-        raise PipelineError(f"{job.title}: training must end with a checkpoint, got none")
-    for path in checkpoints[-wanted:]:
-        shutil.copyfile(path, job.out / path.name)
-    kept = sorted(job.out.glob("update_*.safetensors"))
-    average_weights(kept[-int(job.train["average_last"]) :], job.out / "average.safetensors")
-    lines = ["update,train_loss_nats,valid_loss_nats"]
-    lines += [f"{int(update)},{train:.6f},{valid:.6f}" for update, train, valid in curve.rows]
-    (job.out / "curve.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+def _write_member(job: TrainJob, curve: Curve) -> None:
+    weights = list(kept_weights(job.out, job.train).values())
+    for path in weights:
+        shutil.copyfile(job.resume / path.name, path)
+    average_weights(weights[-int(job.train["average_last"]) :], job.out / "average.safetensors")
+    curve.write(job.out / "curve.csv")
     dictionary = job.data / f"dict.{job.target_language}.txt"
     write_json(
         job.out / "model.json",
@@ -303,4 +143,4 @@ def _write_member(job: TrainJob, trainer: Any, curve: _Curve) -> None:
             "weights": {p.name: file_sha256(p) for p in sorted(job.out.glob("*.safetensors"))},
         },
     )
-    _log.info("%s: done, %.3f nats a token on dev", job.title, curve.rows[-1][2])
+    _log.info("%s: done", job.title)

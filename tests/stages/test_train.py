@@ -1,0 +1,73 @@
+"""The train stage around a trainer: members that fail, members that are done, their curves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import ROOT
+
+# Leaves a member of seed 2 undone until a file is there, and notes whom it trains.
+TRAINER = """
+from pathlib import Path
+from pipeline.errors import DataError
+
+def trainer(job):
+    folder = Path(__file__).parent
+    (folder / f"trained_{job.seed}").touch()
+    if job.seed == 2 and not (folder / "mended").exists():
+        raise DataError("train.h5 must hold utterances, got none")
+    (job.out / "average.safetensors").write_text(str(job.seed))
+    (job.out / "curve.csv").write_text(f"update,valid_loss_nats\\n1,{job.seed}.5\\n")
+"""
+
+
+def _train(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "stages.train", f"io.root='{folder / 'out: put'}'",
+         "train._target_=trainer.trainer", "ensemble.seeds=[0,2,3]", "tracking=off"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("train")
+    data = folder / "out: put" / "prepare" / "nmt_ende" / "fairseq"
+    data.mkdir(parents=True)
+    (data / "dict.de.txt").write_text("a 1\n")
+    (folder / "trainer.py").write_text(TRAINER)
+    return folder
+
+
+def test_member_that_fails_is_named_and_alone_trained_again(folder: Path) -> None:
+    trained = folder / "out: put" / "train" / "nmt_ende"
+    first = _train(folder)
+    assert first.returncode == 1
+    assert "1 of 3 parts failed: seed_2;" in first.stderr
+    assert "train.h5 must hold utterances, got none" in first.stdout + first.stderr
+    assert {path.name for path in trained.iterdir()} == {"seed_0", "seed_3"}
+    for note in folder.glob("trained_*"):
+        note.unlink()
+    (folder / "mended").touch()
+    second = _train(folder)
+    assert second.returncode == 0, second.stderr
+    assert [note.name for note in folder.glob("trained_*")] == ["trained_2"]
+    assert (trained.with_name("nmt_ende.curves.csv")).read_text().splitlines() == [
+        "member,update,measure,value",
+        "seed_0,1,valid_loss_nats,0.5",
+        "seed_2,1,valid_loss_nats,2.5",
+        "seed_3,1,valid_loss_nats,3.5",
+    ]
+
+
+def test_without_prepared_data_the_stage_to_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "trainer.py").write_text(TRAINER)
+    result = _train(tmp_path)
+    assert result.returncode == 1
+    assert "run python -m stages.prepare first" in result.stderr

@@ -1,0 +1,130 @@
+"""kill -9 in the middle of training, then `dvc repro`: the weights of an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from safetensors.numpy import load_file
+
+from pipeline.config import ROOT
+from tests.conftest import copy_repository, environment_of_copy
+
+# Python runs this at its start: whatever is about to complete the file waits there to be killed.
+STOP_BEFORE = """
+import os, pathlib, time
+replace = pathlib.Path.replace
+def stopping(self, target):
+    if pathlib.Path(target).name == os.environ["STOP_BEFORE"]:
+        pathlib.Path(os.environ["STOPPED"]).touch()
+        time.sleep(600)
+    return replace(self, target)
+pathlib.Path.replace = stopping
+"""
+REPRO = [sys.executable, "-m", "dvc", "repro", "train"]
+
+
+@pytest.fixture(scope="module")
+def overrides(help_packages: Path) -> list[str]:
+    return [
+        f"data.packages='{help_packages}'",
+        "data.train_sentences=null",
+        "data.vocabulary_size=100",
+        "data.near_duplicate_jaccard=1",
+        "data.dev_sentences=6",
+        "tracking=off",
+    ]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory, overrides: list[str]) -> Path:
+    folder = tmp_path_factory.mktemp("killed") / "clone"
+    copy_repository(folder, "fault", " ".join(f'"{one}"' for one in overrides))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, overrides: list[str]) -> Path:
+    """The members of a run by hand."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    for stage in ("prepare", "train"):
+        subprocess.run(
+            [sys.executable, "-m", f"stages.{stage}", "experiment=fault", *overrides,
+             f"io.root={root}"],
+            cwd=ROOT, env=environment_of_copy(), check=True, capture_output=True,
+        )  # fmt: skip
+    return root / "train" / "nmt_ende"
+
+
+def _kill_before(file: str, clone: Path, folder: Path) -> None:
+    """Start `dvc repro` and kill all its processes when one is about to complete `file`."""
+    (folder / "sitecustomize.py").write_text(STOP_BEFORE)
+    stopped = folder / "stopped"
+    environment = environment_of_copy() | {
+        "PYTHONPATH": str(folder),
+        "STOP_BEFORE": file,
+        "STOPPED": str(stopped),
+    }
+    with (folder / "log").open("w") as log:
+        run = subprocess.Popen(REPRO, cwd=clone, env=environment, stdout=log, stderr=log)
+        deadline = time.monotonic() + 120
+        while not stopped.exists() and run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        reached = stopped.exists()
+        for process in [*psutil.Process(run.pid).children(recursive=True), run]:
+            process.kill()
+        run.wait()
+    assert reached, (folder / "log").read_text()[-4000:]
+
+
+def _weights(folder: Path) -> dict[str, dict[str, bytes]]:
+    return {
+        str(path.relative_to(folder)): {
+            name: tensor.tobytes() for name, tensor in load_file(path).items()
+        }
+        for path in sorted(folder.rglob("*.safetensors"))
+    }
+
+
+@pytest.mark.parametrize("file", ["state_00000012.pt", "average.safetensors"])
+def test_case_19_killed_training_goes_on(
+    file: str, clone: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    trained = clone / "outputs" / "train" / "nmt_ende"
+    for seed in (1, 2):  # of the case before
+        (trained / f"seed_{seed}" / "part.json").unlink(missing_ok=True)
+    _kill_before(file, clone, tmp_path)
+    assert (
+        not (trained / "seed_1" / "part.json").exists()
+        or not (trained / "seed_2" / "part.json").exists()
+    )
+    again = subprocess.run(
+        REPRO, cwd=clone, env=environment_of_copy(), capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-4000:]
+    assert "goes on after update" in again.stdout + again.stderr
+    assert _weights(trained) == _weights(undisturbed)
+    assert (trained / "seed_1" / "curve.csv").read_bytes() == (
+        undisturbed / "seed_1" / "curve.csv"
+    ).read_bytes()
+
+
+def test_dvc_plots_the_curves_of_all_members(clone: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "dvc", "plots", "show", "--json"],
+        cwd=clone, env=environment_of_copy(), capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    (plot,) = json.loads(shown)["data"]["outputs/train/nmt_ende.curves.csv"]
+    points = plot["content"]["data"]["values"]
+    assert {point["member"] for point in points} == {"seed_1", "seed_2"}
+    assert {point["measure"] for point in points} == {
+        "train_loss_nats",
+        "valid_loss_nats",
+        "valid_bleu",
+    }
+    assert plot["content"]["spec"]["encoding"]["x"]["field"] == "update"
