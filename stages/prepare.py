@@ -1,4 +1,4 @@
-"""Fetch, clean and split the corpus of a task, cut it into sub-word units, make its test sets."""
+"""Fetch the text or speech of a task, split it, cut it into units, make its test sets."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ from pipeline.data.evaluation_sets import (
     write_rows,
 )
 from pipeline.data.parallel import ParallelData, make_parallel_data
+from pipeline.data.speech.card import speech_card, speech_manifest
+from pipeline.data.speech.prepared import (
+    learn_speech_units,
+    write_test_set,
+    write_training_set,
+)
+from pipeline.data.speech.sets import make_speech_sets
 from pipeline.data.spool import SpooledSentences
 from pipeline.data.units import Units, evenly, learn_units, piece_counts
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
@@ -32,12 +39,15 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(config: PipelineConfig) -> None:
-    """Make {io.root}/prepare/{task.name}/: units, binarised training text, sets, card, manifest."""
+    """Make {io.root}/prepare/{task.name}/: units, training data, test sets, card, manifest."""
+    Path(config.data.downloads).mkdir(parents=True, exist_ok=True)
+    _FAMILIES[config.task.family](config)
+
+
+def _prepare_translation(config: PipelineConfig) -> None:
     task, data = config.task, config.data
     pair = (task.source_language, task.target_language)
-    downloads = Path(data.downloads)
-    downloads.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=downloads, prefix=".train-") as spool:
+    with TemporaryDirectory(dir=data.downloads, prefix=".train-") as spool:
         train = SpooledSentences(Path(spool) / "train.jsonl", sorted(pair))
         parallel = make_parallel_data(data, task, languages_needed(task), config.seed, train)
         texts = (side for sentence in train for side in sentence.text.values())
@@ -45,20 +55,51 @@ def prepare(config: PipelineConfig) -> None:
         sets, absent = _test_sets(config, parallel, units)
         dev = list(in_task_languages(HeldOutText(parallel.dev, task, units, config.seed)))
 
-        target = Path(config.io.root) / "prepare" / task.name
-        with whole_folder(target) as folder:
+        with whole_folder(_target(config)) as folder:
             units.write(folder / "units.model", folder / "units.vocab")
             _write_fairseq(folder / "fairseq", pair, parallel, units)
             write_rows(folder / "dev.jsonl", dev)
             for role, rows in sets.items():
                 write_rows(folder / "test" / f"{role}.jsonl", rows)
             card = data_card(task, subsets(parallel), sets, absent, parallel.counts)
-            (folder / "data_card.md").write_text(card, encoding="utf-8", newline="\n")
-            manifest = _manifest(config, parallel, sets, absent, units)
-            files = sorted(path for path in folder.rglob("*") if path.is_file())
-            hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
-            write_json(folder / "manifest.json", manifest | {"files": hashes})
-    _log.info("wrote %s: %d files", target, len(files) + 1)
+            _finish(folder, card, _manifest(config, parallel, sets, absent, units))
+
+
+def _prepare_speech(config: PipelineConfig) -> None:
+    task, speech = config.task, config.data.speech
+    sets = make_speech_sets(config.data, task, config.seed)
+    units = learn_speech_units(speech, sets.train)
+    with whole_folder(_target(config)) as folder:
+        units.write(folder / "units.model", folder / "units.vocab")
+        texts = (units.pieces(one.reference or "") for one in sets.train.utterances)
+        counts = piece_counts(units.vocabulary(), texts)
+        write_dictionaries(folder / "fairseq", [task.target_language], counts)
+        training = [
+            write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, units)
+            for split, name, corpus in (("train", "train", sets.train), ("valid", "dev", sets.dev))
+        ]
+        test = {
+            role: write_test_set(folder / "test", role, corpus, speech, units)
+            for role, corpus in sets.test.items()
+        }
+        manifest = speech_manifest(task, training, test, sets.absent)
+        _finish(folder, speech_card(task, training, test, sets.absent), manifest)
+
+
+_FAMILIES = {"translation": _prepare_translation, "speech": _prepare_speech}
+
+
+def _target(config: PipelineConfig) -> Path:
+    return Path(config.io.root) / "prepare" / config.task.name
+
+
+def _finish(folder: Path, card: str, manifest: dict[str, Any]) -> None:
+    """Write the card, and the manifest with the hash of every file."""
+    (folder / "data_card.md").write_text(card, encoding="utf-8", newline="\n")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+    write_json(folder / "manifest.json", manifest | {"files": hashes})
+    _log.info("%s is ready: %d files", manifest["task"], len(files) + 1)
 
 
 def _manifest(

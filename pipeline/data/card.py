@@ -9,10 +9,11 @@ from pipeline.config import TaskConfig, TestSetConfig
 from pipeline.data.clean import RULES
 from pipeline.data.corpus import AlignedSentence, Corpus
 from pipeline.data.evaluation_sets import Row
+from pipeline.data.markdown import markdown_table, short
 from pipeline.data.parallel import ParallelData
+from pipeline.data.speech.corpus import SpeechCorpus
 
 _SAMPLES = 3
-_LONGEST_SAMPLE_CHARACTERS = 160
 # How a set is made, in the words of the card.
 _KINDS = {
     "held_out": "real sentences of held-out pages",
@@ -60,13 +61,18 @@ def data_card(
         f"From {task.source_language} to {task.target_language}. Made by `stages.prepare`; hashes "
         "of every file and package are in `manifest.json`.",
         "## Corpora",
-        _table(("Corpus", "Licence", "Domain", "Packages"), _corpora(sizes)),
+        markdown_table(
+            ("Corpus", "Licence", "Domain", "Packages"),
+            corpus_rows(one.corpus for one in sizes),
+        ),
         "## Sizes",
         "In the layout of the paper's table of data sets (apn-tab:nmt). Words are split at white "
         "space.",
-        _table(("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"), _sizes(sizes)),
+        markdown_table(
+            ("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"), _sizes(sizes)
+        ),
         "## Test sets",
-        _table(
+        markdown_table(
             ("Role", "What stands for it", "How it is made", "Used in", "Rows"),
             [
                 (
@@ -89,7 +95,7 @@ def data_card(
         "## Samples",
     ]
     for role, rows in sets.items():
-        blocks += [f"### {role}", _table(("Source", "Reference"), _samples(rows))]
+        blocks += [f"### {role}", markdown_table(("Source", "Reference"), _samples(rows))]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -105,8 +111,9 @@ def _subset(corpus: Corpus, name: str, sentences: Iterable[AlignedSentence]) -> 
     )
 
 
-def _corpora(sizes: Sequence[Subset]) -> Iterator[tuple[str, ...]]:
-    for corpus in {one.corpus.name: one.corpus for one in sizes}.values():
+def corpus_rows(corpora: Iterable[Corpus | SpeechCorpus]) -> Iterator[tuple[str, ...]]:
+    """Name, licence, domain and packages of each corpus, once a name."""
+    for corpus in {one.name: one for one in corpora}.values():
         packages = ", ".join(f"{name} {one['version']}" for name, one in corpus.packages.items())
         yield corpus.name, corpus.licence, corpus.domain, packages or "none"
 
@@ -126,7 +133,7 @@ def _count_table(counts: Mapping[str, Mapping[str, int]]) -> str:
         columns.setdefault("train" if text == "split" else text, {}).update(numbers)
     names = dict.fromkeys(name for numbers in columns.values() for name in numbers)
     rows = [(name, *(str(numbers.get(name, "")) for numbers in columns.values())) for name in names]
-    return _table(("Count", *columns), rows)
+    return markdown_table(("Count", *columns), rows)
 
 
 def _made(task: TaskConfig, test_set: TestSetConfig) -> str:
@@ -137,21 +144,4 @@ def _made(task: TaskConfig, test_set: TestSetConfig) -> str:
 
 def _samples(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
     for row in rows[:_SAMPLES]:
-        yield _short(row.source), "(none)" if row.reference is None else _short(row.reference)
-
-
-def _short(text: str) -> str:
-    return (
-        text
-        if len(text) <= _LONGEST_SAMPLE_CHARACTERS
-        else (f"{text[:_LONGEST_SAMPLE_CHARACTERS]}…")
-    )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+        yield short(row.source), "(none)" if row.reference is None else short(row.reference)

@@ -8,12 +8,13 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from pipeline.errors import DataError, MachineError
-from pipeline.parts import file_sha256
+from pipeline.parts import file_sha256, whole_folder
 
 # The versions that the project was tested with; `data.pin=true` demands them.
 TESTED_VERSIONS = {
@@ -24,6 +25,13 @@ TESTED_VERSIONS = {
     "debian-reference-de": "2.100",
     "debian-reference-fr": "2.100",
     "fillets-ng-data": "1.0.1-1.1",
+    "espeak-ng": "1.51+dfsg-10+deb12u2",
+    "espeak-ng-data": "1.51+dfsg-10+deb12u2",
+    "libespeak-ng1": "1.51+dfsg-10+deb12u2",
+    "libpcaudio0": "1.2-2",
+    "libsonic0": "0.2.0-12",
+    "asterisk-core-sounds-en-wav": "1.6.1-1",
+    "asterisk-core-sounds-fr-wav": "1.6.1-1",
 }
 _TIMEOUT_SECONDS = 20
 _log = logging.getLogger(__name__)
@@ -89,6 +97,36 @@ def package_files(package: Package, below: str, suffix: str) -> Iterator[tuple[s
             raise DataError(f"{package.path} must be a whole Debian package, got a damaged one")
 
 
+def unpack(packages: list[Package], folder: Path) -> None:
+    """Unpack packages below `folder`; DataError where a file is not a whole Debian package."""
+    for package in packages:
+        command = ["dpkg-deb", "-x", str(package.path.resolve()), str(folder.resolve())]
+        result = _run(command, folder, [package.name])
+        if result.returncode:
+            raise DataError(
+                f"{package.path} must be a whole Debian package, got: {_complaint(result)}"
+            )
+
+
+def missing_libraries(name: str, downloads: Path) -> list[Package]:
+    """The packages that package `name` depends on and this system lacks, fetched where not there.
+
+    Raises MachineError where they cannot be had.
+    """
+    folder = downloads / f"{name}-libraries"
+    if not folder.is_dir():
+        _log.info("downloading what %s needs with apt-get", name)
+        with _private_apt(downloads, [name]) as apt, whole_folder(folder) as whole:
+            # What is installed is told by the system's own list; nothing is locked or installed.
+            options = ["-oDir::State::status=/var/lib/dpkg/status", "-oDebug::NoLocking=true"]
+            fetch = ["install", "--yes", "--no-install-recommends", "--download-only", name]
+            apt.run([*options, *fetch], [name], f"install it (apt-get install {name})")
+            for path in sorted((apt.root / "cache" / "archives").glob("*.deb")):
+                path.replace(whole / path.name)
+    names = sorted(path.name.partition("_")[0] for path in folder.glob("*.deb"))
+    return [_package(one, folder, pin=False) for one in names]
+
+
 def _candidates(name: str, folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{name}_*.deb"))
 
@@ -115,15 +153,14 @@ def _package(name: str, folder: Path, pin: bool) -> Package:
     return Package(name, version, file_sha256(path), path)
 
 
-def _download(names: list[str], downloads: Path, pin: bool) -> None:
-    """Fetch packages with apt, whose state and cache are private, into `downloads`."""
-    _log.info("downloading %s with apt-get", ", ".join(names))
-    downloads.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=downloads, prefix=".apt-") as private:
-        root = Path(private).resolve()
+class _PrivateApt:
+    """apt with a state and a cache of its own below `root`, where it runs in the folder `new`."""
+
+    def __init__(self, root: Path, names: list[str]) -> None:
+        self.root = root
         for folder in ("state/lists/partial", "cache/archives/partial", "new"):
             (root / folder).mkdir(parents=True)
-        apt = [
+        self._command = [
             "apt-get",
             "-q",
             f"-oDir::State={root / 'state'}",
@@ -132,19 +169,36 @@ def _download(names: list[str], downloads: Path, pin: bool) -> None:
             "-oAcquire::Retries=1",
             "-oAPT::Sandbox::User=root",
         ]
-        wanted = [
-            f"{name}={TESTED_VERSIONS[name]}" if pin and name in TESTED_VERSIONS else name
-            for name in names
-        ]
-        # Without a network `update` only warns, and `download` then knows no package.
-        update = _run([*apt, "update"], root / "new", names)
-        download = _run([*apt, "download", *wanted], root / "new", names)
-        if download.returncode:
-            reason = _complaint(update) or _complaint(download) or "no reason given"
+        # Without a network `update` only warns, and apt then knows no package.
+        self._update = _run([*self._command, "update"], root / "new", names)
+
+    def run(self, arguments: list[str], wanted: list[str], remedy: str) -> None:
+        """Run one command; MachineError with apt's reason and the remedy where it fails."""
+        result = _run([*self._command, *arguments], self.root / "new", wanted)
+        if result.returncode:
+            reason = _complaint(self._update) or _complaint(result) or "no reason given"
             raise MachineError(
-                f"apt-get must be able to get {', '.join(wanted)}, got '{reason}'; {_remedy(names)}"
+                f"apt-get must be able to get {', '.join(wanted)}, got '{reason}'; {remedy}"
             )
-        for path in sorted((root / "new").glob("*.deb")):
+
+
+@contextmanager
+def _private_apt(downloads: Path, names: list[str]) -> Iterator[_PrivateApt]:
+    downloads.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=downloads, prefix=".apt-") as private:
+        yield _PrivateApt(Path(private).resolve(), names)
+
+
+def _download(names: list[str], downloads: Path, pin: bool) -> None:
+    """Fetch packages with apt into `downloads`."""
+    _log.info("downloading %s with apt-get", ", ".join(names))
+    wanted = [
+        f"{name}={TESTED_VERSIONS[name]}" if pin and name in TESTED_VERSIONS else name
+        for name in names
+    ]
+    with _private_apt(downloads, names) as apt:
+        apt.run(["download", *wanted], wanted, _remedy(names))
+        for path in sorted((apt.root / "new").glob("*.deb")):
             path.replace(downloads / path.name)
     absent = [name for name in names if not _candidates(name, downloads)]
     if absent:

@@ -33,14 +33,21 @@ def read_transcripts(folder: Path, subset: str) -> Corpus:
     )
 
 
+def chapter_transcripts(path: Path) -> Iterator[tuple[str, str]]:
+    """Utterance id and words of each line of a .trans.txt file; DataError for any other line."""
+    chapter = path.name.removesuffix(".trans.txt")
+    for number, line in enumerate(iterate_lines(path), 1):
+        utterance, _, text = line.partition(" ")
+        if not utterance.startswith(f"{chapter}-") or not text.strip():
+            raise DataError(
+                f"{path}, line {number} must be an utterance id of {chapter} and its words, "
+                f"got {line[:60]!r}"
+            )
+        yield utterance, text.strip()
+
+
 def _utterances(files: list[Path]) -> Iterator[Paragraph]:
     for path in files:
         chapter = path.name.removesuffix(".trans.txt")
-        for number, line in enumerate(iterate_lines(path), 1):
-            utterance, _, text = line.partition(" ")
-            if not utterance.startswith(f"{chapter}-") or not text.strip():
-                raise DataError(
-                    f"{path}, line {number} must be an utterance id of {chapter} and its words, "
-                    f"got {line[:60]!r}"
-                )
-            yield Paragraph(chapter, {"en": [text.strip().lower()]})
+        for _, text in chapter_transcripts(path):
+            yield Paragraph(chapter, {"en": [text.lower()]})

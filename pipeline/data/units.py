@@ -57,9 +57,12 @@ def evenly(texts: Iterable[str], n_text: int, most: int = _MOST_TEXTS) -> Iterat
     return islice(texts, 0, None, step if step == 1 or step % 2 else step + 1)
 
 
-def learn_units(texts: Iterable[str], vocabulary_size: int) -> Units:
+def learn_units(
+    texts: Iterable[str], vocabulary_size: int, key: str = "data.vocabulary_size", letters: str = ""
+) -> Units:
     """Byte-pair units of `texts`, the same bytes for the same texts.
 
+    `letters` are units even where no text has them; `key` is the setting that the size is of.
     Characters are kept as they are (no Unicode normalisation), so that pieces give the text back.
     `vocabulary_size` counts the three control symbols. Raises ConfigError where the texts are too
     few or too varied for it.
@@ -74,6 +77,7 @@ def learn_units(texts: Iterable[str], vocabulary_size: int) -> Units:
             model_type="bpe",
             vocab_size=vocabulary_size,
             character_coverage=1.0,
+            required_chars=letters,
             normalization_rule_name="identity",
             num_threads=1,
             shuffle_input_sentence=False,
@@ -82,8 +86,27 @@ def learn_units(texts: Iterable[str], vocabulary_size: int) -> Units:
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2].strip()
         raise ConfigError(
-            f"data.vocabulary_size must suit the training text, got {vocabulary_size}: {reason}"
+            f"{key} must suit the training text, got {vocabulary_size}: {reason}"
         ) from None
+    return Units(model.getvalue())
+
+
+def word_units(texts: Iterable[str]) -> Units:
+    """Every word of `texts` as one unit, the same bytes for the same texts."""
+    from sentencepiece import SentencePieceTrainer
+
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=(" ".join(text.split()) for text in texts),
+        model_writer=model,
+        model_type="word",
+        use_all_vocab=True,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        num_threads=1,
+        shuffle_input_sentence=False,
+        minloglevel=2,
+    )
     return Units(model.getvalue())
 
 

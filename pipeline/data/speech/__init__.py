@@ -1,0 +1,1 @@
+"""Speech: corpora, synthesis, audio, features."""

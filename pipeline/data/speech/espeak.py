@@ -1,0 +1,132 @@
+"""The speech synthesiser espeak-ng: the system's, or that of its Debian packages without root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.config import DataConfig
+from pipeline.data.packages import find_packages, missing_libraries, origin, unpack
+from pipeline.errors import DataError, MachineError
+from pipeline.parts import digest, file_sha256, whole_folder
+
+_PACKAGES = ["espeak-ng", "espeak-ng-data", "libespeak-ng1", "libpcaudio0", "libsonic0"]
+# Fields of the 44 bytes in front of the samples that espeak-ng writes; its sizes are not patched.
+_HEADER_BYTES, _RATE_FIELD = 44, slice(24, 28)
+
+
+class Voice(NamedTuple):
+    """How a text is read: `pitch` is 0 to 99, and `speed` is in words a minute."""
+
+    name: str
+    speed: int
+    pitch: int
+
+
+@dataclass(frozen=True)
+class Espeak:
+    """A program that runs, the variables that it needs, and where it came from."""
+
+    program: str
+    environment: dict[str, str]
+    packages: dict[str, dict[str, str]]
+
+    def speak(self, text: str, voice: Voice) -> tuple[NDArray[np.int16], int]:
+        """Samples of a text that is read aloud, and their rate in Hz; the same at every call.
+
+        Raises DataError where espeak-ng reads nothing.
+        """
+        command = [self.program, "-v", voice.name, "-s", str(voice.speed), "-p", str(voice.pitch)]
+        result = subprocess.run(
+            [*command, "--stdin", "--stdout"],
+            input=text.encode(),
+            capture_output=True,
+            env={**os.environ, **self.environment},
+            check=False,
+        )
+        sound = result.stdout
+        if result.returncode or len(sound) <= _HEADER_BYTES:
+            raise DataError(
+                f"espeak-ng must read {text!r} in the voice {voice.name}, got "
+                f"'{_last_line(result.stderr)}'"
+            )
+        samples = np.frombuffer(sound[_HEADER_BYTES:], dtype="<i2").astype(np.int16)
+        return samples, int.from_bytes(sound[_RATE_FIELD], "little")
+
+
+def find_espeak(data: DataConfig) -> Espeak:
+    """espeak-ng as the system has it, else from its packages, which are unpacked in the cache.
+
+    With `data.pin` it is always from the packages. Raises MachineError, naming the package to
+    install, where there is neither.
+    """
+    system = shutil.which("espeak-ng")
+    if system is not None and not data.pin:
+        version = _version(Espeak(system, {}, {}))
+        return Espeak(
+            system, {}, {"espeak-ng": {"version": version, "sha256": file_sha256(Path(system))}}
+        )
+    downloads = Path(data.downloads)
+    folder = Path(data.packages) if data.packages is not None else None
+    try:
+        packages = find_packages(_PACKAGES, downloads, folder, data.pin)
+    except MachineError as error:
+        raise MachineError(f"{error}; or install espeak-ng (apt-get install espeak-ng)") from None
+    tree = downloads / f"espeak-ng-{digest([one.sha256 for one in packages])[:16]}"
+    if not tree.is_dir():
+        with whole_folder(tree) as new:
+            unpack(packages, new)
+    espeak = _unpacked(tree, origin(packages))
+    try:
+        _version(espeak)
+    except MachineError:
+        if folder is not None:
+            raise
+        with whole_folder(tree) as new:
+            unpack(packages, new)
+            unpack(missing_libraries("espeak-ng", downloads), new)
+        _version(espeak := _unpacked(tree, origin(packages)))
+    return espeak
+
+
+def _unpacked(tree: Path, packages: dict[str, dict[str, str]]) -> Espeak:
+    tree = tree.resolve()
+    libraries = sorted({path.parent for path in tree.glob("usr/lib/**/*.so*")})
+    data = next(iter(sorted(tree.glob("usr/**/espeak-ng-data"))), tree)
+    environment = {
+        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
+        "ESPEAK_DATA_PATH": str(data.parent),
+    }
+    return Espeak(str(tree / "usr" / "bin" / "espeak-ng"), environment, packages)
+
+
+def _version(espeak: Espeak) -> str:
+    """What the program says of itself; MachineError where it does not run."""
+    try:
+        result = subprocess.run(
+            [espeak.program, "--version"],
+            capture_output=True,
+            env={**os.environ, **espeak.environment},
+            check=False,
+        )
+    except OSError as error:
+        raise MachineError(_must_run(str(error))) from None
+    if result.returncode:
+        raise MachineError(_must_run(_last_line(result.stderr)))
+    words = result.stdout.decode(errors="replace").split()
+    return next((word for word in words if word[:1].isdigit()), "unknown")
+
+
+def _must_run(reason: str) -> str:
+    return f"espeak-ng must run, got '{reason}'; install it (apt-get install espeak-ng)"
+
+
+def _last_line(message: bytes) -> str:
+    return next(iter(reversed(message.decode(errors="replace").strip().splitlines())), "no message")

@@ -1,0 +1,198 @@
+"""A speech corpus as the features and rows that the next stages read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import SpeechDataConfig
+from pipeline.data.evaluation_sets import Row
+from pipeline.data.speech.audio import FAULTS, NOTES, Audio, read_audio
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance
+from pipeline.data.speech.feature_file import writing_features
+from pipeline.data.speech.features import FeatureSettings, features
+from pipeline.data.units import Units, learn_units, word_units
+from pipeline.errors import DataError
+from pipeline.progress import progress
+
+LETTERS = string.ascii_lowercase + string.digits + "'"
+# fairseq's dictionary begins with four symbols of its own; the last of them is <unk>.
+_FIRST_UNIT_ID, _UNKNOWN_ID = 4, 3
+_NO_TRANSCRIPT = "no_transcript"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SpeechRow(Row):
+    """One utterance of a test set, without source pieces; `n_frame` is 0 for faulty audio."""
+
+    n_frame: int
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """What a set holds: a row of the paper's table of speech corpora, counts, and what is wrong.
+
+    `faults`: source -> one of FAULTS, 'no_transcript', or why a reader left it out.
+    """
+
+    corpus: SpeechCorpus
+    name: str
+    hours: float
+    n_utterance: int
+    words_an_utterance: float | None
+    counts: dict[str, int]
+    faults: dict[str, str]
+    samples: list[Utterance]
+
+
+def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> Units:
+    """Units of the transcripts of a corpus; DataError where it has none."""
+    texts = [one.reference for one in corpus.utterances if one.reference]
+    if not texts:
+        raise DataError(f"{corpus.folder} must hold transcripts to train on, got none")
+    if speech.unit_kind == "word":
+        return word_units(texts)
+    return learn_units(texts, speech.vocabulary_size, "data.speech.vocabulary_size", LETTERS)
+
+
+def write_training_set(
+    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: Units
+) -> PreparedSet:
+    """Write features and target units of the utterances that can be learnt from.
+
+    Those without a transcript or with faulty audio are left out, counted and named. Raises
+    DataError where none is left.
+    """
+    identity = _identity(units)
+    settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
+    tally = _Tally(corpus, name)
+    with writing_features(path, settings, with_tokens=True) as file:
+        for utterance, audio in _read(corpus, speech, name):
+            tally.note(utterance, audio)
+            if audio.fault is None and utterance.reference:
+                pieces = units.pieces(utterance.reference)
+                frames = features(audio.samples, settings)
+                file.add(frames, [identity(one) for one in pieces])
+                tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
+            elif audio.fault is None:
+                tally.faults[utterance.source] = _NO_TRANSCRIPT
+    return tally.result()
+
+
+def write_test_set(
+    folder: Path, role: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: Units
+) -> PreparedSet:
+    """Write {role}.h5 and {role}.jsonl, in which every utterance has its row.
+
+    Faulty audio has no frame. Raises DataError where all audio is faulty.
+    """
+    settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
+    known = set(units.vocabulary())
+    tally = _Tally(corpus, role)
+    path = folder / f"{role}.jsonl"
+    with (
+        writing_features(folder / f"{role}.h5", settings, with_tokens=False) as file,
+        path.open("w", encoding="utf-8", newline="\n") as rows,
+    ):
+        for number, (utterance, audio) in enumerate(_read(corpus, speech, role)):
+            tally.note(utterance, audio)
+            frames = np.zeros((0, settings.bins), dtype=np.float32)
+            if audio.fault is None:
+                frames = features(audio.samples, settings)
+                tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
+            file.add(frames)
+            said = utterance.reference
+            pieces = None if said is None else units.pieces(said)
+            tally.counts["without_reference"] += said is None
+            tally.counts["unknown_reference_pieces"] += sum(
+                one not in known for one in pieces or []
+            )
+            row = SpeechRow(number, utterance.source, said, [], pieces, len(frames))
+            rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+    return tally.result()
+
+
+def _identity(units: Units) -> Callable[[str], int]:
+    """Unit -> its id in the dictionary that is written of the same vocabulary."""
+    place = {piece: number for number, piece in enumerate(units.vocabulary(), _FIRST_UNIT_ID)}
+    return lambda piece: place.get(piece, _UNKNOWN_ID)
+
+
+def _read(
+    corpus: SpeechCorpus, speech: SpeechDataConfig, name: str
+) -> Iterator[tuple[Utterance, Audio]]:
+    n_utterance = len(corpus.utterances)
+    for one in progress(corpus.utterances, n_utterance, f"features of {name}"):
+        audio = read_audio(
+            corpus.folder / one.file, speech.sampling_rate_hz, one.start_seconds, one.end_seconds
+        )
+        seconds = len(audio.samples) / speech.sampling_rate_hz
+        if audio.fault is None and seconds < speech.shortest_seconds:
+            audio = audio._replace(fault="too_short")
+        elif seconds > speech.longest_seconds:
+            audio = audio._replace(fault="too_long")
+        yield one, audio
+
+
+class _Tally:
+    """Counts of a set while it is written."""
+
+    def __init__(self, corpus: SpeechCorpus, name: str) -> None:
+        self.counts: Counter[str] = Counter(
+            dict.fromkeys(
+                ("utterances_read", *FAULTS, _NO_TRANSCRIPT, *NOTES, "utterances", "frames"), 0
+            )
+        )
+        self.faults = dict(corpus.left_out)
+        self._corpus, self._name = corpus, name
+        self._seconds, self._words, self._n_reference = 0.0, 0, 0
+
+    def note(self, utterance: Utterance, audio: Audio) -> None:
+        """Count an utterance, with what is unusual or wrong about its audio."""
+        self.counts["utterances_read"] += 1
+        self.counts.update(audio.notes)
+        if audio.fault is not None:
+            self.faults[utterance.source] = audio.fault
+
+    def keep(self, utterance: Utterance, seconds: float, n_frame: int) -> None:
+        """Count an utterance as one that has features."""
+        self.counts["utterances"] += 1
+        self.counts["frames"] += n_frame
+        self._seconds += seconds
+        if utterance.reference is not None:
+            self._n_reference += 1
+            self._words += len(utterance.reference.split())
+
+    def result(self) -> PreparedSet:
+        """What was counted; DataError where no utterance has features."""
+        n_utterance = self.counts["utterances"]
+        self.counts.update(self.faults.values())
+        if not n_utterance:
+            raise DataError(
+                f"the {self._name} set of {self._corpus.name} must hold an utterance with sound, "
+                f"got none of {self.counts['utterances_read']} in {self._corpus.folder}"
+            )
+        if self.faults:
+            first, why = next(iter(self.faults.items()))
+            _log.warning(
+                "%s: %d left out or without sound, the first is %s (%s)",
+                self._name, len(self.faults), first, why,
+            )  # fmt: skip
+        return PreparedSet(
+            self._corpus,
+            self._name,
+            self._seconds / 3600,
+            n_utterance,
+            self._words / self._n_reference if self._n_reference else None,
+            dict(self.counts),
+            self.faults,
+            self._corpus.utterances[:3],
+        )

@@ -1,0 +1,99 @@
+"""The SYNTHETIC corpora: commands, and game dialogue, as espeak-ng reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from pipeline.config import DataConfig
+from pipeline.data.game_dialogue import read_game_dialogue
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance, spoken_words
+from pipeline.data.speech.espeak import Espeak, Voice
+from pipeline.data.speech.grammar import commands
+from pipeline.data.speech.synthesis import Prompt, synthesise
+
+# By log-mel distance from en-us: at most 1.1, and at least 1.2.
+_NEAR_VOICES = (
+    *("en-us", "en-gb", "en-gb-x-rp", "en-gb-scotland", "en-029"),
+    *("en-us+croak", "en-us+m1", "en-us+m3", "en-us+m7", "en-us+Mario"),
+    *("en-us+f1", "en-us+f2", "en-us+f3", "en-us+f5"),
+)
+_FAR_VOICES = ("en-us+Andy", "en-us+klatt", "en-us+belinda")
+_DIALOGUE_VOICES = ("en-us+klatt4",)
+_NEAR_SPEEDS, _FAR_SPEEDS = (155, 205), (130, 235)
+_PITCHES = (35, 65)
+_NOISE_RATIOS_DB = (12.0, 24.0)
+# Longer lines of dialogue are nothing like a command, and shorter ones are mere exclamations.
+_DIALOGUE_WORDS = range(3, 11)
+_LICENCE = "GPL-3 (espeak-ng)"
+
+
+def command_corpus(
+    data: DataConfig, part: str, n_utterance: int, seed: int, espeak: Espeak
+) -> SpeechCorpus:
+    """Commands of train, dev or test in near voices."""
+    sentences = commands(part, n_utterance, seed)
+    chance = Random(f"{seed}:{part}:voices")
+    prompts = [Prompt(one, _voice(chance, _NEAR_VOICES, _NEAR_SPEEDS)) for one in sentences]
+    return _spoken(data, part, data.speech.corpus, "commands", prompts, espeak)
+
+
+def harder_command_corpus(
+    data: DataConfig, n_utterance: int, seed: int, espeak: Espeak
+) -> SpeechCorpus:
+    """Commands held out of training, in far voices, at other speeds, with noise."""
+    chance = Random(f"{seed}:harder:voices")
+    prompts = [
+        Prompt(
+            sentence,
+            _voice(chance, _FAR_VOICES, _FAR_SPEEDS),
+            round(chance.uniform(*_NOISE_RATIOS_DB), 1),
+            chance.getrandbits(32),
+        )
+        for sentence in commands("test", n_utterance, seed, "harder")
+    ]
+    name = f"{data.speech.corpus}, far voices and noise"
+    return _spoken(data, "harder", name, "commands", prompts, espeak)
+
+
+def dialogue_corpus(
+    data: DataConfig, n_utterance: int, seed: int, name: str, espeak: Espeak
+) -> SpeechCorpus:
+    """Lines of game dialogue in a far voice: words that no command holds.
+
+    Raises MachineError where the dialogue's package cannot be had.
+    """
+    dialogue = read_game_dialogue(data, ["en"])
+    texts = (
+        spoken_words(sentence)
+        for paragraph in dialogue.paragraphs()
+        for sentence in paragraph.sentences["en"]
+    )
+    sentences = list(dict.fromkeys(one for one in texts if len(one.split()) in _DIALOGUE_WORDS))
+    chance = Random(f"{seed}:dialogue")
+    drawn = chance.sample(sentences, min(n_utterance, len(sentences)))
+    prompts = [Prompt(one, _voice(chance, _DIALOGUE_VOICES, _NEAR_SPEEDS)) for one in drawn]
+    spoken = _spoken(data, "dialogue", name, "game dialogue", prompts, espeak)
+    packages = spoken.packages | dialogue.packages
+    licence = f"{_LICENCE}, {dialogue.licence} (dialogue)"
+    return replace(spoken, packages=packages, licence=licence)
+
+
+def _voice(chance: Random, names: tuple[str, ...], speeds: tuple[int, int]) -> Voice:
+    return Voice(chance.choice(names), chance.randint(*speeds), chance.randint(*_PITCHES))
+
+
+def _spoken(
+    data: DataConfig, part: str, name: str, domain: str, prompts: list[Prompt], espeak: Espeak
+) -> SpeechCorpus:
+    rate_hz = data.speech.sampling_rate_hz
+    folder = synthesise(part, prompts, espeak, rate_hz, Path(data.downloads))
+    return SpeechCorpus(
+        name,
+        _LICENCE,
+        f"SYNTHETIC: {domain} read by espeak-ng",
+        folder,
+        [Utterance(f"{number:05d}.wav", one.text) for number, one in enumerate(prompts)],
+        espeak.packages,
+    )

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.speech.corpus import Utterance
+from pipeline.data.speech.layouts import read_speech
+from pipeline.errors import DataError
+from tests.pipeline.data.speech.conftest import WriteAudio
+
+_NITE = 'xmlns:nite="http://nite.sourceforge.net/"'
+
+
+def test_librispeech(tmp_path: Path, write_audio: WriteAudio) -> None:
+    chapter = tmp_path / "1089" / "134686"
+    for number in (0, 1, 10):
+        write_audio(chapter / f"1089-134686-{number:04d}.flac", 0.5)
+    (chapter / "1089-134686.trans.txt").write_text(
+        "1089-134686-0000 HE HOPED\n1089-134686-0010 DON'T STOP\n1089-134686-0011 NO SOUND\n"
+    )
+    corpus = read_speech(tmp_path, "mine")
+    below = "1089/134686/1089-134686"
+    assert corpus.utterances == [
+        Utterance(f"{below}-0000.flac", "he hoped"),
+        Utterance(f"{below}-0001.flac", None),
+        Utterance(f"{below}-0010.flac", "don't stop"),
+    ]
+    assert corpus.left_out == {f"{below}-0011.flac": "transcript without audio"}
+
+
+def test_librispeech_line_of_another_chapter_is_refused(
+    tmp_path: Path, write_audio: WriteAudio
+) -> None:
+    write_audio(tmp_path / "1" / "2" / "1-2-0000.flac", 0.5)
+    (tmp_path / "1" / "2" / "1-2.trans.txt").write_text("1-2-0000 A\n7-7-0000 B\n")
+    with pytest.raises(DataError, match=r"1-2\.trans\.txt, line 2 must be an utterance id of 1-2"):
+        read_speech(tmp_path, "mine")
+
+
+def test_common_voice_in_any_language(tmp_path: Path, write_audio: WriteAudio) -> None:
+    write_audio(tmp_path / "clips" / "one.mp3", 0.5)
+    write_audio(tmp_path / "clips" / "two.mp3", 0.5)
+    tsv = tmp_path / "test.tsv"
+    tsv.write_text(
+        "client_id\tpath\tsentence\tup_votes\n"
+        "a\tone.mp3\tOù « est »-il ?\t2\n"
+        'b\ttwo\tElle dit "non\t1\n'
+        "c\tthree.mp3\tRien.\t0\n",
+        encoding="utf-8",
+    )
+    corpus = read_speech(tsv, "Common Voice, fr")
+    assert corpus.utterances == [
+        Utterance("clips/one.mp3", "où est il"),
+        Utterance("clips/two.mp3", "elle dit non"),
+    ]
+    assert corpus.left_out == {"clips/three.mp3": "transcript without audio"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tsentence\nb\tc\n", "must have the column path, got a, sentence"),
+        ("path\tsentence\nx.mp3\tone\ttwo\n", "line 2 must have 2 columns, got 3"),
+        ("path\tsentence\nx.mp3\tone\n", "must hold an utterance, got 1 left out"),
+    ],
+)
+def test_common_voice_that_breaks_its_rules(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.tsv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_speech(tmp_path / "x.tsv", "mine")
+
+
+def test_plain_folder(tmp_path: Path, write_audio: WriteAudio) -> None:
+    for name in ("b.wav", "a/c.FLAC", "a/d.mp3"):
+        write_audio(tmp_path / name, 0.5)
+    (tmp_path / "b.txt").write_text("Turn the\nlamp ON.\n")
+    (tmp_path / "a" / "c.txt").write_text("\n")
+    (tmp_path / "gone.txt").write_text("nothing\n")
+    corpus = read_speech(tmp_path, "mine")
+    assert corpus.utterances == [
+        Utterance("a/c.FLAC", ""),
+        Utterance("a/d.mp3", None),
+        Utterance("b.wav", "turn the lamp on"),
+    ]
+    assert corpus.left_out == {"gone.txt": "transcript without audio"}
+
+
+def test_stm(tmp_path: Path, write_audio: WriteAudio) -> None:
+    write_audio(tmp_path / "audio" / "EN2002a.wav", 9)
+    (tmp_path / "eval.stm").write_text(
+        ";; a comment\n"
+        "EN2002a 1 FEO072 0.50 2.75 <o,f0,female> Okay, so\n"
+        "EN2002a 1 FEO072 3 4 IGNORE_TIME_SEGMENT_IN_SCORING\n"
+        "EN2002a 1 MEE071 5.0 6.5 yeah\n"
+        "EN2002b 1 MEE071 5.0 6.5 lost\n"
+    )
+    corpus = read_speech(tmp_path, "AMI")
+    assert corpus.utterances == [
+        Utterance("audio/EN2002a.wav", "okay so", 0.5, 2.75),
+        Utterance("audio/EN2002a.wav", "yeah", 5.0, 6.5),
+    ]
+    assert corpus.left_out == {
+        "eval.stm, line 3": "not scored",
+        "eval.stm, line 5": "transcript without audio",
+    }
+    (tmp_path / "eval.stm").write_text("EN2002a 1 X 5.0 4.0 backwards\n")
+    with pytest.raises(DataError, match=r"eval\.stm, line 1 must be recording, channel"):
+        read_speech(tmp_path, "AMI")
+
+
+def _write_ami(folder: Path) -> None:
+    for part in ("words", "segments", "corpusResources"):
+        (folder / part).mkdir(parents=True)
+    (folder / "words" / "ES2004a.B.words.xml").write_text(
+        f'<nite:root {_NITE}><w nite:id="B.w0" starttime="1" endtime="2">Hmm</w>'
+        '<w nite:id="B.w1" punc="true">,</w><vocalsound nite:id="B.w2" type="laugh"/>'
+        '<w nite:id="B.w3">it\'s</w><w nite:id="B.w4">red</w></nite:root>'
+    )
+    segment = '<segment nite:id="s{}" transcriber_start="{}" transcriber_end="{}">{}</segment>'
+    child = '<nite:child href="ES2004a.B.words.xml#id(B.w{})..id(B.w{})"/>'
+    one = '<nite:child href="ES2004a.B.words.xml#id(B.w{})"/>'
+    (folder / "segments" / "ES2004a.B.segments.xml").write_text(
+        f"<nite:root {_NITE}>"
+        + segment.format(0, "1.0", "3.5", child.format(0, 3))
+        + segment.format(1, "4.0", "5.0", one.format(4))
+        + segment.format(2, "5.0", "6.0", one.format(2))
+        + "</nite:root>"
+    )
+    (folder / "segments" / "ES2004b.A.segments.xml").write_text(f"<nite:root {_NITE}/>")
+    (folder / "corpusResources" / "meetings.xml").write_text(
+        f'<nite:root {_NITE}><meeting observation="ES2004a"><speaker nxt_agent="A" channel="1"/>'
+        '<speaker nxt_agent="B" channel="3"/></meeting></nite:root>'
+    )
+
+
+def test_ami_takes_the_speakers_own_headset(tmp_path: Path, write_audio: WriteAudio) -> None:
+    _write_ami(tmp_path / "manual")
+    audio = tmp_path / "amicorpus" / "ES2004a" / "audio"
+    write_audio(audio / "ES2004a.Mix-Headset.wav", 7)
+    below = audio.relative_to(tmp_path).as_posix()
+    mixed = read_speech(tmp_path / "manual" / "..", "AMI")
+    assert {one.file for one in mixed.utterances} == {f"{below}/ES2004a.Mix-Headset.wav"}
+    write_audio(audio / "ES2004a.Headset-3.wav", 7)
+    corpus = read_speech(tmp_path, "AMI")
+    assert corpus.utterances == [
+        Utterance(f"{below}/ES2004a.Headset-3.wav", "hmm it's", 1.0, 3.5),
+        Utterance(f"{below}/ES2004a.Headset-3.wav", "red", 4.0, 5.0),
+    ]
+    assert corpus.left_out == {
+        "ES2004a.B.segments.xml, s2": "no word",
+        "manual/segments/ES2004b.A.segments.xml": "transcript without audio",
+    }
+
+
+def test_ami_that_breaks_its_rules(tmp_path: Path, write_audio: WriteAudio) -> None:
+    _write_ami(tmp_path)
+    write_audio(tmp_path / "ES2004a.Mix-Headset.wav", 7)
+    words = tmp_path / "words" / "ES2004a.B.words.xml"
+    whole = words.read_text()
+    words.write_text(whole.replace("B.w4", "B.w9"))
+    with pytest.raises(DataError, match=r"must name words of its speaker, got .*B\.w4"):
+        read_speech(tmp_path, "AMI")
+    words.write_text(whole[:-20])
+    with pytest.raises(DataError, match=r"words\.xml must be XML, got a damaged file"):
+        read_speech(tmp_path, "AMI")
+    words.unlink()
+    with pytest.raises(DataError, match=r"words\.xml must exist"):
+        read_speech(tmp_path, "AMI")
+
+
+def test_no_speech_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"must hold an utterance, got 0 left out"):
+        read_speech(tmp_path, "mine")
+    with pytest.raises(DataError, match=r"must be a folder of speech or a \.tsv"):
+        read_speech(tmp_path / "absent", "mine")

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import soundfile
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.errors import ConfigError, DataError
+from pipeline.parts import file_sha256
+from stages.prepare import prepare
+from tests.pipeline.data.speech.conftest import WriteAudio, fake_espeak, write_audio
+
+__all__ = ["fake_espeak", "write_audio"]
+_WORDS = ("red", "green", "blue", "door", "lamp", "it's")
+
+
+def _settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        settings = compose(
+            "pipeline",
+            [
+                "task=asr",
+                *("~task.test_sets.C-FR", "~task.test_sets.PROMPTS"),
+                *("data.dev_sentences=4", "data.test_sentences=5", "data.train_sentences=null"),
+                *("data.speech.commands=30", "data.speech.unit_kind=word"),
+                *overrides,
+            ],
+        )
+    settings.io.root = str(root)
+    return typed(settings)
+
+
+def _librispeech(folder: Path, write: WriteAudio, n_utterance: int = 10) -> Path:
+    """A folder of utterances of `it's red`, `it's green` ... in one chapter."""
+    chapter = folder / "84" / "121123"
+    lines = []
+    for number in range(n_utterance):
+        name = f"84-121123-{number:04d}"
+        write(chapter / f"{name}.flac", 0.5 + 0.1 * number)
+        lines.append(f"{name} IT'S {_WORDS[number % 5].upper()} {_WORDS[number % 3].upper()}\n")
+    (chapter / "84-121123.trans.txt").write_text("".join(lines))
+    return folder
+
+
+def _rows(folder: Path, role: str) -> list[dict[str, object]]:
+    with (folder / "test" / f"{role}.jsonl").open(encoding="utf-8", newline="\n") as file:
+        return [json.loads(line) for line in file]
+
+
+def _own_speech(folder: Path, write: WriteAudio) -> list[str]:
+    paths = {part: _librispeech(folder / part, write) for part in ("train", "dev", "test")}
+    return [
+        "data.speech.corpus=LibriSpeech",
+        f"data.speech.train=['{paths['train']}']",
+        f"data.speech.dev=['{paths['dev']}']",
+        f"data.speech.test='{paths['test']}'",
+        "~task.test_sets.AMI",
+    ]
+
+
+def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
+    help_packages: Path, fake_espeak: Path, tmp_path: Path
+) -> None:
+    from fairseq.data import Dictionary
+
+    downloads = tmp_path / "down: 日本"
+    made = []
+    for name in ("one", "two"):
+        settings = _settings(
+            tmp_path / name,
+            f"data.downloads='{downloads}'",
+            f"data.packages='{help_packages}'",
+        )
+        prepare(settings)
+        made.append(tmp_path / name / "prepare" / "asr")
+    folder = made[0]
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    roles = ("LTC", "LTO", "AMI")
+    assert set(manifest["files"]) == {
+        *("units.model", "units.vocab", "data_card.md"),
+        *("fairseq/dict.en.txt", "fairseq/train.h5", "fairseq/valid.h5"),
+        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
+    }
+    for name, sha256 in manifest["files"].items():
+        assert file_sha256(made[1] / name) == sha256, name
+
+    dictionary = Dictionary.load(str(folder / "fairseq" / "dict.en.txt"))
+    with h5py.File(folder / "fairseq" / "train.h5") as file:
+        assert file["/utterance/frame_offset"].shape == (31,)
+        assert file["/frame/feature"].shape[1] == file.attrs["feature_bins"] == 40
+        assert len(file["/frame/feature"]) == file["/utterance/frame_offset"][-1]
+        assert np.isfinite(file["/frame/feature"][:]).all()
+        first = file["/token/id"][: file["/utterance/token_offset"][1]]
+        pieces = [dictionary[int(one)] for one in first]
+        assert dictionary.unk() not in first
+        assert all(piece.startswith("▁") for piece in pieces)
+    for role in roles:
+        rows = _rows(folder, role)
+        assert [row["id"] for row in rows] == list(range(5))
+        assert all(row["source_pieces"] == [] and row["reference"] for row in rows)
+        with h5py.File(folder / "test" / f"{role}.h5") as file:
+            lengths = np.diff(file["/utterance/frame_offset"][:]).tolist()
+        assert lengths == [row["n_frame"] for row in rows]
+    card = (folder / "data_card.md").read_text(encoding="utf-8")
+    assert "| Dataset | Subset | Hours | Utterances | Words / Utterance | Domain |" in card
+    assert "| espeak-ng commands (SYNTHETIC) | train |" in card
+    assert manifest["counts"]["AMI"]["unknown_reference_pieces"] > 0
+    assert manifest["packages"]["fillets-ng-data"]["version"] == "1.0"
+
+
+def test_letters_cover_words_that_were_never_trained_on(
+    help_packages: Path, fake_espeak: Path, tmp_path: Path
+) -> None:
+    prepare(
+        _settings(
+            tmp_path,
+            "data.speech.unit_kind=bpe",
+            "data.speech.vocabulary_size=60",
+            f"data.packages='{help_packages}'",
+        )
+    )
+    manifest = json.loads((tmp_path / "prepare" / "asr" / "manifest.json").read_text())
+    assert {one["unknown_reference_pieces"] for one in _of_test_sets(manifest)} == {0}
+
+
+def _of_test_sets(manifest: dict[str, dict[str, dict[str, int]]]) -> list[dict[str, int]]:
+    return [one for name, one in manifest["counts"].items() if name not in ("train", "dev")]
+
+
+def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_path: Path) -> None:
+    settings = _settings(
+        tmp_path / "out", *_own_speech(tmp_path / "Libri Speech", write_audio),
+        "data.test_sentences=100", "data.dev_sentences=100",
+    )  # fmt: skip
+    prepare(settings)
+    folder = tmp_path / "out" / "prepare" / "asr"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["absent_sets"] == {"LTO": "data.speech.test_other names no corpus"}
+    assert {one["subset"]: one["utterances"] for one in manifest["subsets"]} == {
+        "train": "10",
+        "dev": "10",
+        "LTC": "10",
+    }
+    rows = _rows(folder, "LTC")
+    assert rows[3]["source"] == "84/121123/84-121123-0003.flac"
+    assert rows[3]["reference"] == "it's door red"
+    assert [row["n_frame"] for row in rows] == [50 + 10 * one for one in range(10)]
+
+
+def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
+    write_audio: WriteAudio, tmp_path: Path
+) -> None:
+    overrides = _own_speech(tmp_path, write_audio)
+    for part in ("train", "test"):
+        chapter = tmp_path / part / "84" / "121123"
+        paths = [chapter / f"84-121123-{number:04d}.flac" for number in range(10)]
+        paths[1].write_bytes(b"")
+        paths[2].write_text("no audio\n")
+        paths[3].write_bytes(paths[3].read_bytes()[:9000])
+        soundfile.write(paths[4], np.full(320, 0.1), 16000)
+        soundfile.write(paths[5], np.full(16000, 0.1), 16000)
+        transcripts = chapter / "84-121123.trans.txt"
+        lines = transcripts.read_text().splitlines(keepends=True)
+        transcripts.write_text("".join([*lines[:6], *lines[7:], "84-121123-0099 LOST\n"]))
+    settings = _settings(tmp_path / "out", *overrides, "data.test_sentences=100")
+    prepare(settings)
+    folder = tmp_path / "out" / "prepare" / "asr"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    audio = {1: "empty", 2: "unreadable", 3: "unreadable", 4: "too_short"}
+    faults = {f"84/121123/84-121123-{number:04d}.flac": one for number, one in audio.items()}
+    lost = {"84/121123/84-121123-0099.flac": "transcript without audio"}
+    silent = {"84/121123/84-121123-0006.flac": "no_transcript"}
+    assert manifest["faults"] == {"train": faults | lost | silent, "LTC": faults | lost}
+    assert manifest["counts"]["train"]["utterances"] == 5
+    rows = _rows(folder, "LTC")
+    assert [row["id"] for row in rows] == list(range(10))
+    assert [row["n_frame"] == 0 for row in rows] == [number in audio for number in range(10)]
+    assert [row["reference"] is None for row in rows] == [number == 6 for number in range(10)]
+    assert rows[7]["reference"] == "it's blue green"
+    with h5py.File(folder / "test" / "LTC.h5") as file:
+        lengths = np.diff(file["/utterance/frame_offset"][:]).tolist()
+    assert lengths == [row["n_frame"] for row in rows]
+
+
+def test_no_sound_at_all_is_refused(write_audio: WriteAudio, tmp_path: Path) -> None:
+    overrides = _own_speech(tmp_path, write_audio)
+    for path in (tmp_path / "test").rglob("*.flac"):
+        os.truncate(path, 0)
+    with pytest.raises(DataError, match="the LTC set of LibriSpeech must hold an utterance with"):
+        prepare(_settings(tmp_path / "out", *overrides))
+    assert not list((tmp_path / "out" / "prepare").iterdir())
+
+
+def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path: Path) -> None:
+    for number in range(40):
+        write_audio(tmp_path / "mine" / f"{number:02d}.wav", 0.3)
+        (tmp_path / "mine" / f"{number:02d}.txt").write_text(f"sentence {number // 2}")
+    prepare(
+        _settings(
+            tmp_path / "out",
+            "data.speech.corpus=my own speech",
+            f"data.speech.train=['{tmp_path / 'mine'}']",
+            *("data.test_sentences=100", "data.dev_sentences=100", "~task.test_sets.AMI"),
+        )
+    )
+    folder = tmp_path / "out" / "prepare" / "asr"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    sizes = [int(one["utterances"]) for one in manifest["subsets"]]
+    assert sum(sizes) == 40
+    assert all(size % 2 == 0 < size for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["data.speech.train=[x]"], r"data\.speech\.corpus must name the corpus behind"),
+        (["data.speech.test=x"], r"data\.speech\.test must be empty where data\.speech\.train is"),
+        (["data.speech.shortest_seconds=50"], r"shortest_seconds must be <= data\.speech\.longest"),
+        (["data.speech.unit_kind=letter"], r"unit_kind must be one of bpe, word, got letter"),
+        (["task.test_sets.AMI.kind=typos"], r"AMI\.kind must be one for task\.family=speech"),
+        (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind must be one for"),
+    ],
+)
+def test_settings_that_do_not_go_together(
+    overrides: list[str], message: str, tmp_path: Path
+) -> None:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        settings = compose("pipeline", ["task=asr", *overrides])
+    with pytest.raises(ConfigError, match=message):
+        typed(settings)
