@@ -17,7 +17,7 @@ from pipeline.decoding.posterior import (
     member_log_weight,
     token_statistics,
 )
-from pipeline.decoding.sentence import Sentence, padded
+from pipeline.decoding.sentence import Sentence, Source, padded
 from pipeline.errors import ConfigError
 from pipeline.store import Hypothesis
 
@@ -48,8 +48,8 @@ def beam_search(
     ]
 
 
-def length_limit(source: Sequence[int], model: ScoringModel, decode: DecodeConfig) -> int:
-    """Most tokens of a hypothesis before EOS: ratio * source tokens (with EOS) + offset."""
+def length_limit(source: Source, model: ScoringModel, decode: DecodeConfig) -> int:
+    """Most tokens of a hypothesis before EOS: ratio * source tokens with EOS, or frames, + offset."""
     limit = int(decode.max_length_ratio * len(source) + decode.max_length_offset)
     return min(limit, model.max_target_tokens - 1)
 
@@ -112,9 +112,7 @@ class _Search:
         log_weight = member_log_weight(self.prefix, self.combination)
         logits = self.model.step(self.state, self.tokens)
         following = NextToken(logits, log_weight, self._handicap(), 2 * self.beam)
-        following.refuse_nan(
-            [self.ids[self.sentence[row // self.width]] for row in range(len(logits))]
-        )
+        following.refuse_nan(lambda row: self.ids[self.sentence[row // self.width]])
         at_limit = self.limits[self.sentence] <= self.n_token
         best = self._best_extensions(following, at_limit)
         ends = (best.token == self.model.eos) & best.score.isfinite()

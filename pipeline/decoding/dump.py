@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,31 +10,52 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DumpConfig
+from pipeline.decoding.chunk import chunks
 from pipeline.decoding.model import ScoringModel
-from pipeline.decoding.sentence import padded
+from pipeline.decoding.sentence import Sentence, padded
 from pipeline.store import Hypothesis, TopK
 
 
 def with_distributions(
-    model: ScoringModel, source: Sequence[int], hypotheses: Sequence[Hypothesis], dump: DumpConfig
-) -> list[Hypothesis]:
-    """The hypotheses of one sentence with what `dump.kind` asks for.
+    model: ScoringModel,
+    sentences: Sequence[Sentence],
+    found: Sequence[Sequence[Hypothesis]],
+    dump: DumpConfig,
+    most_sentences: int,
+) -> Iterator[list[Hypothesis]]:
+    """The hypotheses of each sentence with what `dump.kind` asks for.
 
     statistics: as they are; full: full_logprob in `dump.dtype`; topk: the `dump.k` likeliest tokens
     under PrEx. The search would have to carry whole distributions along with every prefix, so they
-    are computed again here, by one pass of the decoders over the hypotheses.
+    are computed again here, by one pass of the decoders over the hypotheses of at most
+    `most_sentences`: members that do not fit in memory together are loaded once for it.
     """
-    if dump.kind == "statistics" or not hypotheses:
-        return list(hypotheses)
-    tokens = [one.token_id.tolist() for one in hypotheses]
-    prefix = padded([[model.eos, *one[:-1]] for one in tokens], model.eos)
-    sources = torch.tensor([list(source)] * len(tokens))
+    if dump.kind == "statistics":
+        yield from map(list, found)
+        return
+    n_token = [sum(len(one.token_id) for one in best) for best in found]
+    for chunk in chunks(model, n_token, most_sentences):
+        each = _each_distribution(model, sentences[chunk], found[chunk])
+        for best in found[chunk]:
+            yield [_with_distributions(one, next(each), dump) for one in best]
+
+
+def _each_distribution(
+    model: ScoringModel, sentences: Sequence[Sentence], found: Sequence[Sequence[Hypothesis]]
+) -> Iterator[Tensor]:
+    """ln P_m [token, member, vocab] of one hypothesis after the other."""
+    pairs = [
+        (sentence.source, one.token_id.tolist())
+        for sentence, best in zip(sentences, found, strict=True)
+        for one in best
+    ]
+    if not pairs:
+        return
+    source = padded([one for one, _ in pairs], model.pad)
+    prefix = padded([[model.eos, *tokens[:-1]] for _, tokens in pairs], model.eos)
     with torch.inference_mode():
-        each = model.force(sources, prefix, [len(one) for one in tokens])
-        return [
-            _with_distributions(hypothesis, logits.log_softmax(dim=2).cpu(), dump)
-            for hypothesis, logits in zip(hypotheses, each, strict=True)
-        ]
+        for logits in model.force(source, prefix, [len(tokens) for _, tokens in pairs]):
+            yield logits.log_softmax(dim=2).cpu()
 
 
 def _with_distributions(hypothesis: Hypothesis, logprob: Tensor, dump: DumpConfig) -> Hypothesis:

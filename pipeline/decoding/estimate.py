@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,14 +34,14 @@ class Estimate:
 
 
 def estimate(
-    source_tokens: Sequence[int],
+    expected_tokens: Iterable[int],
     model: ScoringModel,
     regime: str,
     combination: str,
     decode: DecodeConfig,
     dump: DumpConfig,
 ) -> Estimate:
-    """Hypotheses are taken to be as long as their sources [sentence]; disk is before compression.
+    """Hypotheses are taken to have expected_tokens [sentence]; disk is before compression.
 
     Twice the disk of a store: the blocks are there until they are joined.
     """
@@ -52,9 +52,13 @@ def estimate(
         n_hypothesis = rows
     elif regime in ("beam", "greedy"):
         n_hypothesis = decode.n_best or decode.beam
-    tokens = sum(source_tokens) * n_hypothesis
+    n_sentence = n_token = 0
+    for count in expected_tokens:
+        n_sentence += 1
+        n_token += count
+    tokens = n_token * n_hypothesis
     memory = decode.batch_sentences * rows * model.n_member * model.vocab_size * _FLOAT_BYTES
-    return Estimate(len(source_tokens), tokens, 2 * tokens * _token_bytes(model, dump), memory)
+    return Estimate(n_sentence, tokens, 2 * tokens * _token_bytes(model, dump), memory)
 
 
 def refuse_what_does_not_fit(expected: Estimate, folder: Path, name: str) -> None:

@@ -22,7 +22,10 @@ class MemberModel(Protocol):
     max_target_tokens: int
 
     def encode(self, source: Tensor) -> Any:
-        """State of one row a sentence; source [sentence, token], padded at the right."""
+        """State of one row a sentence; source [sentence, token], or [sentence, frame, bin].
+
+        It is padded at the right, frames with NaN.
+        """
 
     def step(self, state: Any, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, vocab] after prefix [row, token], one token longer a call.

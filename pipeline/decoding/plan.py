@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.config import DecodeConfig, TestSetConfig
+from pipeline.ensembles import Ensemble
 from pipeline.errors import ConfigError
 
 _SEARCHES = ("beam", "greedy")
@@ -15,13 +16,15 @@ _SEARCHES = ("beam", "greedy")
 class Job:
     """One decode of one test set; `name` is the part that holds its store.
 
-    search_members: those of `members` that find the hypotheses; takes_hypotheses: they come from
-    the store that `decode.hypotheses` names instead.
+    ensemble: its kind, or the member's name where that decodes alone; ensemble_name: the ensemble
+    that members belong to; search_members: those of `members` that find the hypotheses;
+    takes_hypotheses: they come from the store that `decode.hypotheses` names instead.
     """
 
     name: str
     test_set: str
     ensemble: str
+    ensemble_name: str
     members: tuple[str, ...]
     regime: str
     combination: str
@@ -30,58 +33,93 @@ class Job:
 
 
 def jobs(
-    ensemble: str,
-    members: Sequence[str],
+    main: Sequence[Ensemble],
+    further: Sequence[Ensemble],
     decode: DecodeConfig,
     test_sets: Mapping[str, TestSetConfig],
 ) -> list[Job]:
     """The jobs of a task, those that take longest first.
 
-    Every test set that is to be searched, by the ensemble with `decode.combination` and, where
-    `decode.also` has expr, by that posterior. By each member alone where it has members, and the
-    references by teacher forcing where it has that: in-domain sets, and for the latter those whose
-    `regimes` ask for it. Raises ConfigError where the members that shall search are none of the
-    ensemble's, or the regime does not search.
+    Every test set that is to be searched, by the main ensembles with `decode.combination` and,
+    where `decode.also` has expr, by that posterior. By each of their members alone where it has
+    members. By further ensembles with `decode.combination` alone. The references by teacher forcing
+    where it has that: in-domain sets, and those whose `regimes` ask for it. Raises ConfigError
+    where the members that shall search are none of the main ensembles', or the regime does not
+    search.
     """
-    everything = tuple(members)
-    _check_search(decode, everything)
-    combinations = [decode.combination, *(["expr"] if "expr" in decode.also else [])]
+    _check_search(decode, main)
     searched = {role: one for role, one in test_sets.items() if "search" in one.regimes}
     in_domain = [role for role, one in searched.items() if one.in_domain]
     plan = [
-        _with_searching(_job(ensemble, everything, role, decode.regime, combination), decode)
-        for combination in combinations
+        _with_searching(_job(ensemble, role, decode.regime, combination), decode)
+        for combination in (decode.combination, *(["expr"] if "expr" in decode.also else []))
+        for ensemble in main
+        for role in searched
+    ]
+    plan += [
+        _job(ensemble, role, decode.regime, decode.combination)
+        for ensemble in further
         for role in searched
     ]
     if "members" in decode.also:
-        for member in members:
-            for role in in_domain:
-                single = _job(member, (member,), role, decode.regime, "prex")
-                plan.append(replace(single, name=f"{member}.{decode.regime}.{role}"))
+        for ensemble in main:
+            plan += _jobs_of_members(ensemble, in_domain, decode.regime)
     if "teacher_forcing" in decode.also:
         plan += [
-            _job(ensemble, everything, role, "teacher_forcing", decode.combination)
+            _job(ensemble, role, "teacher_forcing", decode.combination)
+            for ensemble in (*main, *further)
             for role, one in test_sets.items()
             if role in in_domain or "teacher_forcing" in one.regimes
         ]
     return list({job.name: job for job in plan}.values())
 
 
-def _job(ensemble: str, members: tuple[str, ...], role: str, regime: str, combination: str) -> Job:
+def _job(ensemble: Ensemble, role: str, regime: str, combination: str) -> Job:
     kind = regime if regime == "teacher_forcing" else combination
-    name = f"{ensemble}.{kind}.{role}"
-    return Job(name, role, ensemble, members, regime, combination, members, False)
+    members = ensemble.member_names
+    return Job(
+        f"{ensemble.name}.{kind}.{role}",
+        role,
+        ensemble.kind,
+        ensemble.name,
+        members,
+        regime,
+        combination,
+        members,
+        False,
+    )
+
+
+def _jobs_of_members(ensemble: Ensemble, roles: Sequence[str], regime: str) -> Iterator[Job]:
+    for member in ensemble.member_names:
+        for role in roles:
+            yield replace(
+                _job(ensemble, role, regime, "prex"),
+                name=f"{member}.{regime}.{role}",
+                ensemble=member,
+                members=(member,),
+                search_members=(member,),
+            )
 
 
 def _with_searching(job: Job, decode: DecodeConfig) -> Job:
     if job.regime not in _SEARCHES:
         return job
-    searching = tuple(decode.search_members) or job.members
-    return replace(job, search_members=searching, takes_hypotheses=decode.hypotheses is not None)
+    chosen = tuple(one for one in decode.search_members if one in job.members)
+    return replace(
+        job, search_members=chosen or job.members, takes_hypotheses=decode.hypotheses is not None
+    )
 
 
-def _check_search(decode: DecodeConfig, members: tuple[str, ...]) -> None:
+def _check_search(decode: DecodeConfig, main: Sequence[Ensemble]) -> None:
     chosen = list(decode.search_members)
+    for ensemble in main:
+        if chosen and not set(chosen) & set(ensemble.member_names):
+            raise ConfigError(
+                f"decode.search_members must have a member of ensemble {ensemble.name} "
+                f"({', '.join(ensemble.member_names)}), got {', '.join(chosen)}"
+            )
+    members = {name: None for ensemble in main for name in ensemble.member_names}
     if set(chosen) - set(members) or len(set(chosen)) < len(chosen):
         raise ConfigError(
             f"decode.search_members must be distinct members of the ensemble "

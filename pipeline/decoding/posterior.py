@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipeline.decoding.draw import posteriors
 from pipeline.decoding.likeliest import likeliest_tokens
 from pipeline.errors import DataError
 from pipeline.store import TokenStatistics
@@ -39,14 +40,17 @@ def member_log_weight(
     return torch.full_like(prefix_logprob, -math.log(prefix_logprob.shape[1]))
 
 
-def refuse_nan(logprob: Tensor, sentence_ids: Sequence[int]) -> None:
-    """Raise DataError naming member and sentence for NaN in logprob [row, member, ...]."""
+def refuse_nan(logprob: Tensor, sentence_id: Callable[[int], int]) -> None:
+    """Raise DataError naming member and sentence for NaN in logprob [row, member, ...].
+
+    sentence_id: place of a row -> id of its sentence.
+    """
     found = logprob.flatten(2).isnan().any(dim=2).nonzero()
     if len(found):
         row, member = found[0].tolist()
         raise DataError(
             f"member {member} of the ensemble must give log-probabilities, got NaN for "
-            f"sentence {sentence_ids[row]}"
+            f"sentence {sentence_id(row)}"
         )
 
 
@@ -61,56 +65,17 @@ def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
     return columns.astype(np.float32)
 
 
-class NextToken:
-    """The members' distributions of the token after each prefix, and the likeliest under P_post.
+class Distributions:
+    """The members' distributions of the token after each prefix.
 
-    logits [row, member, vocab]: their softmax is P_m; log_weight [row, member]: of the members;
-    handicap [vocab]: what a search adds to ln P_post of a token, -inf where it must not choose it.
-    score [row, n_best]: the highest ln P_post + handicap in nats, highest first, the lower token id
-    where equal; token [row, n_best]. Where there are fewer tokens the rest is -inf. Logits may be
-    on any device; what comes out is on the CPU.
+    logits [row, member, vocab]: their softmax is P_m; log_weight [row, member]: of the members in
+    P_post. Logits may be on any device; what comes out is on the CPU.
     """
 
-    def __init__(self, logits: Tensor, log_weight: Tensor, handicap: Tensor, n_best: int) -> None:
-        n_row, n_member, n_vocab = logits.shape
+    def __init__(self, logits: Tensor, log_weight: Tensor) -> None:
         self._logits = logits
         self._log_weight = log_weight.to(logits.device)
-        self._handicap = handicap.to(logits.device)
-        self.score = torch.full((n_row, n_best), -torch.inf)
-        self.token = torch.zeros((n_row, n_best), dtype=torch.long)
-        self._n_kept = min(n_best, n_vocab)
-        if logits.device.type == "cpu":
-            self._log_total = torch.empty(n_row, n_member)
-            self._fill_compiled()
-        else:
-            self._log_total = torch.logsumexp(logits, dim=2)
-            self._fill_exactly(torch.arange(n_row))
-
-    def _fill_compiled(self) -> None:
-        n_row, kept = len(self.score), self._n_kept
-        best = np.zeros((n_row, kept), np.float32)
-        token = np.zeros((n_row, kept), np.int64)
-        likeliest_tokens(
-            self._logits.transpose(0, 1).contiguous().numpy(),
-            self._log_weight.exp().numpy(),
-            self._handicap.exp().numpy(),
-            self._log_total.numpy(),
-            best,
-            token,
-        )
-        self.score[:, :kept] = torch.from_numpy(best).log_()
-        self.token[:, :kept] = torch.from_numpy(token)
-        inexact = self.score[:, kept - 1] < _EXACT_ABOVE_NATS
-        if inexact.any():
-            self._fill_exactly(inexact.nonzero().flatten())
-
-    def _fill_exactly(self, row: Tensor) -> None:
-        """The same in logarithms, without underflow: slower by an order of magnitude."""
-        weighted = self.logprob(row) + self._log_weight[row.to(self._logits.device)][:, :, None]
-        posterior = torch.logsumexp(weighted, dim=1) + self._handicap
-        score, token = posterior.sort(dim=1, descending=True, stable=True)
-        self.score[row, : self._n_kept] = score[:, : self._n_kept].cpu()
-        self.token[row, : self._n_kept] = token[:, : self._n_kept].cpu()
+        self._log_total = torch.empty(0)  # [row, member]: ln of the sum of exp of logits
 
     def statistics(self, row: Tensor, prefix_logprob: Tensor) -> Floats:
         """`statistics_columns` after the prefixes `row` [prefix]: [prefix, member + 5], nats.
@@ -134,14 +99,99 @@ class NextToken:
         """ln P_m of one token after each of the prefixes `row`: [..., member], nats."""
         return (self._logits.permute(0, 2, 1)[row, token] - self._log_total[row]).cpu()
 
+    def refuse_nan(self, sentence_id: Callable[[int], int]) -> None:
+        """Raise DataError naming member and sentence for NaN in a logit; sentence_id: of a row."""
+        refuse_nan(self._log_total[:, :, None], sentence_id)
+
+    def _is_compiled(self) -> bool:
+        return self._logits.device.type == "cpu"
+
+    def _member_major(self) -> NDArray[np.float32]:
+        """Logits [member, row, vocab] as compiled code reads them."""
+        logits: NDArray[np.float32] = self._logits.transpose(0, 1).contiguous().numpy()
+        return logits
+
+    def _log_posterior(self, row: Tensor) -> Tensor:
+        """ln P_post after the prefixes `row`: [prefix, vocab], nats, without underflow but slow."""
+        weight = self._log_weight[row.to(self._logits.device)]
+        return torch.logsumexp(self.logprob(row) + weight[:, :, None], dim=1)
+
+
+class NextToken(Distributions):
+    """Distributions with the likeliest tokens under P_post after each prefix.
+
+    handicap [vocab]: what a search adds to ln P_post of a token, -inf where it must not choose it.
+    score [row, n_best]: the highest ln P_post + handicap in nats, highest first, the lower token id
+    where equal; token [row, n_best]. Where there are fewer tokens the rest is -inf.
+    """
+
+    def __init__(self, logits: Tensor, log_weight: Tensor, handicap: Tensor, n_best: int) -> None:
+        super().__init__(logits, log_weight)
+        n_row, n_member, n_vocab = logits.shape
+        self._handicap = handicap.to(logits.device)
+        self.score = torch.full((n_row, n_best), -torch.inf)
+        self.token = torch.zeros((n_row, n_best), dtype=torch.long)
+        self._n_kept = min(n_best, n_vocab)
+        if self._is_compiled():
+            self._log_total = torch.empty(n_row, n_member)
+            self._fill_compiled()
+        else:
+            self._log_total = torch.logsumexp(logits, dim=2)
+            self._fill_exactly(torch.arange(n_row))
+
+    def _fill_compiled(self) -> None:
+        n_row, kept = len(self.score), self._n_kept
+        best = np.zeros((n_row, kept), np.float32)
+        token = np.zeros((n_row, kept), np.int64)
+        likeliest_tokens(
+            self._member_major(),
+            self._log_weight.exp().numpy(),
+            self._handicap.exp().numpy(),
+            self._log_total.numpy(),
+            best,
+            token,
+        )
+        self.score[:, :kept] = torch.from_numpy(best).log_()
+        self.token[:, :kept] = torch.from_numpy(token)
+        inexact = self.score[:, kept - 1] < _EXACT_ABOVE_NATS
+        if inexact.any():
+            self._fill_exactly(inexact.nonzero().flatten())
+
+    def _fill_exactly(self, row: Tensor) -> None:
+        """The same in logarithms, without underflow: slower by an order of magnitude."""
+        posterior = self._log_posterior(row) + self._handicap
+        score, token = posterior.sort(dim=1, descending=True, stable=True)
+        self.score[row, : self._n_kept] = score[:, : self._n_kept].cpu()
+        self.token[row, : self._n_kept] = token[:, : self._n_kept].cpu()
+
     def token_score(self, token: int) -> Tensor:
         """ln P_post of a token after every prefix, without handicap: [row], nats."""
         weighted = self._logits[:, :, token] - self._log_total + self._log_weight
         return torch.logsumexp(weighted, dim=1).cpu()
 
-    def refuse_nan(self, sentence_ids: Sequence[int]) -> None:
-        """Raise DataError naming member and sentence, whose ids are [row], for NaN in a logit."""
-        refuse_nan(self._log_total[:, :, None], sentence_ids)
+
+class Tempered(Distributions):
+    """Distributions with what tokens are drawn from after each prefix.
+
+    probability [row, vocab]: P_post ** (1 / temperature), up to a factor a row.
+    """
+
+    def __init__(self, logits: Tensor, log_weight: Tensor, temperature: float) -> None:
+        super().__init__(logits, log_weight)
+        n_row, n_member, n_vocab = logits.shape
+        if self._is_compiled() and math.isclose(temperature, 1):
+            self._log_total = torch.empty(n_row, n_member)
+            self.probability = torch.empty(n_row, n_vocab)
+            posteriors(
+                self._member_major(),
+                self._log_weight.exp().numpy(),
+                self._log_total.numpy(),
+                self.probability.numpy(),
+            )
+        else:
+            self._log_total = torch.logsumexp(logits, dim=2)
+            score = self._log_posterior(torch.arange(n_row)) / temperature
+            self.probability = score.softmax(dim=1).cpu()
 
 
 def sequence_logprob(logprob: Tensor, combination: str) -> float:

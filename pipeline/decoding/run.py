@@ -29,7 +29,10 @@ Search = Callable[[Any, Sequence[Sentence], str, DecodeConfig], Sequence[Sequenc
 
 @dataclass(frozen=True)
 class Decoder:
-    """What turns sentences into hypotheses: vocabularies, models, a search and its settings."""
+    """What turns sentences into hypotheses: vocabularies, models, a search and its settings.
+
+    has_length_limit: whether hypotheses were found under `length_limit`, not given from outside.
+    """
 
     source_dictionary: Dictionary
     target_dictionary: Dictionary
@@ -37,6 +40,7 @@ class Decoder:
     search: Search
     decode: DecodeConfig
     dump: DumpConfig
+    has_length_limit: bool = True
 
 
 def decode_to_store(
@@ -111,15 +115,21 @@ def _decode_block(
     for batch in plan:
         hypotheses = decoder.search(model, batch, attributes["combination"], decode)
         found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
+    sentences = [_encoded(decoder, one) for one in block]
+    hypotheses_of_each = with_distributions(
+        model,
+        sentences,
+        [found.get(one.id, ()) for one in sentences],
+        decoder.dump,
+        decode.batch_sentences,
+    )
+    rows = zip(block, sentences, hypotheses_of_each, strict=True)
+    limited = decoder.has_length_limit and attributes["regime"] != "teacher_forcing"
     with StoreWriter(path, **attributes) as store:
-        for place, prepared in enumerate(block):
-            sentence = _encoded(decoder, prepared)
+        for place, (prepared, sentence, best) in enumerate(rows):
             flag = _input_flag(sentence, model, attributes["regime"])
-            best = with_distributions(
-                model, sentence.source, found.pop(sentence.id, ()), decoder.dump
-            )
             best = [_with_text(one, decoder.target_dictionary) for one in best]
-            if best and attributes["regime"] != "teacher_forcing":
+            if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))
             store.add_sentence(place, prepared.source, prepared.reference, best, flag)
 
@@ -129,7 +139,7 @@ def _encoded(decoder: Decoder, sentence: PreparedSentence) -> Sentence:
 
 
 def _input_flag(sentence: Sentence, model: ScoringModel, regime: str) -> int:
-    if len(sentence.source) == 1:
+    if sentence.is_empty:
         return Flag.EMPTY_SOURCE
     target = sentence.target if regime == "teacher_forcing" else None
     if len(sentence.source) > model.max_source_tokens:

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from pipeline.config import DecodeConfig
 from pipeline.decoding.beam import length_limit
+from pipeline.decoding.draw import drawn_tokens
 from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.posterior import (
     Floats,
+    Tempered,
     member_log_weight,
-    refuse_nan,
     sequence_logprob,
-    statistics_columns,
     token_statistics,
 )
 from pipeline.decoding.sentence import Sentence, padded
@@ -112,17 +112,13 @@ class _Samples:
     def step(self) -> None:
         """Draw a token for every row; put aside what ends."""
         n_token = self.tokens.shape[1] - 1
-        if self.first_row is None:
-            logits = self.model.step(self.state, self.tokens)
-        else:
-            logits = self.model.step(self.state, self.tokens[:: self.n_of_sentence])
-            logits = logits[self.first_row.to(logits.device)]
-        logprob = logits.log_softmax(dim=2).cpu()
-        refuse_nan(logprob, [self._sentence_id(row) for row in range(len(logprob))])
         weight = member_log_weight(self.prefix, self.combination, self.drawn_by)
-        token = self._drawn(torch.logsumexp(logprob + weight[:, :, None], dim=1), n_token)
-        chosen = logprob[torch.arange(len(token)), :, token]
-        columns = statistics_columns(logprob, self.prefix)
+        following = Tempered(self._logits(), weight, self.decode.sampling_temperature)
+        following.refuse_nan(self._sentence_id)
+        token = self._drawn(following.probability, n_token)
+        row = torch.arange(len(token))
+        chosen = following.token_logprob(row, token)
+        columns = following.statistics(row, self.prefix)
         entry = np.concatenate([chosen.numpy(), columns], axis=1)
         self.history = np.concatenate([self.history, entry[:, None]], axis=1)
         self.tokens = torch.cat([self.tokens, token[:, None]], dim=1)
@@ -134,6 +130,14 @@ class _Samples:
             self.ended[int(self.hypothesis[row])] = self._hypothesis(row, bool(finished[row]))
         self._go_on((~over).nonzero().flatten())
 
+    def _logits(self) -> Tensor:
+        """Logits of the next token [row, member, vocab]."""
+        if self.first_row is None:
+            return self.model.step(self.state, self.tokens)
+        logits = self.model.step(self.state, self.tokens[:: self.n_of_sentence])
+        first_row = self.first_row.to(logits.device)
+        return logits.transpose(0, 1).index_select(1, first_row).transpose(0, 1)
+
     def _go_on(self, row: Tensor) -> None:
         before = row if self.first_row is None else self.first_row[row]
         self.first_row = None
@@ -143,14 +147,14 @@ class _Samples:
         if len(row):
             self.state = self.model.reorder(self.state, before, 1)
 
-    def _drawn(self, posterior: Tensor, n_token: int) -> Tensor:
-        """A token for every row from ln P [row, vocab]."""
-        posterior[:, self.model.pad] = -torch.inf
-        probability = _truncated(posterior / self.decode.sampling_temperature, self.decode)
-        mass = probability.double().cumsum(dim=1)
-        uniform = torch.from_numpy(self.uniform[self.hypothesis.numpy(), n_token])
-        # A draw in [0, 1) of the whole mass falls on a token whose own mass is not 0.
-        return torch.searchsorted(mass, (uniform * mass[:, -1])[:, None], right=True)[:, 0]
+    def _drawn(self, probability: Tensor, n_token: int) -> Tensor:
+        """A token for every row; probability [row, vocab] is up to a factor."""
+        probability[:, self.model.pad] = 0
+        probability = _truncated(probability, self.decode)
+        uniform = self.uniform[self.hypothesis.numpy(), n_token]
+        token = torch.zeros(len(probability), dtype=torch.long)
+        drawn_tokens(probability.numpy(), uniform, token.numpy())
+        return token
 
     def _uniform(self, n_token: int) -> NDArray[np.float64]:
         """Random numbers in [0, 1) [hypothesis, token]."""
@@ -178,15 +182,14 @@ class _Samples:
         return self.ids[int(self.hypothesis[row]) // self.n_of_sentence]
 
 
-def _truncated(score: Tensor, decode: DecodeConfig) -> Tensor:
-    """Probabilities [row, vocab] of what may be drawn, up to a factor; score: ln of all, likewise.
+def _truncated(probability: Tensor, decode: DecodeConfig) -> Tensor:
+    """Probabilities [row, vocab], up to a factor, with 0 for what must not be drawn.
 
     The `sampling_top_k` likeliest tokens, then the fewest that hold the mass `sampling_top_p` of
     these; all where both are off.
     """
-    probability = score.softmax(dim=1)
     top_k, top_p = decode.sampling_top_k, decode.sampling_top_p
-    if not 0 < top_k < score.shape[1] and math.isclose(top_p, 1):
+    if not 0 < top_k < probability.shape[1] and math.isclose(top_p, 1):
         return probability
     ordered, token = probability.sort(dim=1, descending=True, stable=True)
     if top_k:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.decoding.rescore import score_in_chunks
 from pipeline.decoding.run import Decoder
 from pipeline.decoding.sentence import Sentence
-from pipeline.decoding.teacher_forcing import score_targets
 from pipeline.errors import PipelineError
 from pipeline.store import Hypothesis, TokenStatistics
 
@@ -30,7 +30,7 @@ def self_check(decoder: Decoder, sentences: Sequence[Sentence], combination: str
     1e-4.
     """
     longest = decoder.model.max_source_tokens
-    batch = [one for one in sentences if 1 < len(one.source) <= longest]
+    batch = [one for one in sentences if not one.is_empty and len(one.source) <= longest]
     if not batch:
         return 0.0
     together = _best(decoder, batch, combination)
@@ -38,16 +38,17 @@ def self_check(decoder: Decoder, sentences: Sequence[Sentence], combination: str
     for sentence in batch[:_ALONE_SENTENCES]:
         alone = _best(decoder, [sentence], combination).get(sentence.id)
         largest = max(largest, _agree(sentence.id, "alone", alone, together.get(sentence.id)))
-    for sentence in batch:
-        best = together.get(sentence.id)
-        # What one member drew has the score of that member.
-        if best is None or best.member >= 0:
-            continue
-        target = replace(sentence, target=best.token_id.tolist())
-        ((scored,),) = score_targets(decoder.model, [target], combination, decoder.decode)
+    # What one member drew has the score of that member.
+    common = {place: best for place, best in together.items() if best.member < 0}
+    targets = [
+        replace(one, target=common[one.id].token_id.tolist()) for one in batch if one.id in common
+    ]
+    scored = score_in_chunks(decoder.model, targets, combination, decoder.decode)
+    for sentence, (again,) in zip(targets, scored, strict=True):
+        best = common[sentence.id]
         if decoder.decode.unk_penalty:
-            scored = replace(scored, score=best.score)
-        largest = max(largest, _agree(sentence.id, "re-scored", scored, best))
+            again = replace(again, score=best.score)
+        largest = max(largest, _agree(sentence.id, "re-scored", again, best))
     return largest
 
 

@@ -46,17 +46,19 @@ def score_targets(
         each = model.force(source, prefix, lengths)
         for (place, sentence, target), logits in zip(scored, each, strict=True):
             logprob = logits.log_softmax(dim=2).cpu()
-            refuse_nan(logprob, [sentence.id] * len(logprob))
-            found[place] = [_scored(logprob, torch.tensor(target), combination, decode)]
+            found[place] = [_scored(sentence.id, logprob, target, combination, decode)]
     return found
 
 
-def _scored(logprob: Tensor, target: Tensor, combination: str, decode: DecodeConfig) -> Hypothesis:
+def _scored(
+    sentence_id: int, logprob: Tensor, target: list[int], combination: str, decode: DecodeConfig
+) -> Hypothesis:
     """A target [token] as a hypothesis; logprob [token, member, vocab]."""
+    refuse_nan(logprob, lambda _: sentence_id)
     n_token, n_member, _ = logprob.shape
     chosen = logprob[torch.arange(n_token), :, target]
     prefix = torch.cat([torch.zeros(1, n_member), chosen[:-1].cumsum(dim=0)])
     history = np.concatenate([chosen.numpy(), statistics_columns(logprob, prefix)], axis=1)
     score = sequence_logprob(chosen, combination) / n_token**decode.length_penalty
     statistics = token_statistics(history, n_member)
-    return Hypothesis(target.numpy(), "", score, finished=True, statistics=statistics)
+    return Hypothesis(np.array(target), "", score, finished=True, statistics=statistics)

@@ -1,7 +1,7 @@
 """The decode store: what an ensemble's decoder leaves for everything after it."""
 
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics, TopK
-from pipeline.store.reader import Store, open_store
+from pipeline.store.reader import Store, is_store, open_store
 from pipeline.store.schema import Flag
 from pipeline.store.validate import validate
 from pipeline.store.writer import StoreWriter
@@ -13,6 +13,7 @@ __all__ = [
     "StoreWriter",
     "TokenStatistics",
     "TopK",
+    "is_store",
     "open_store",
     "validate",
 ]

@@ -138,6 +138,11 @@ def open_store(path: str | Path) -> Store:
         raise
 
 
+def is_store(path: Path) -> bool:
+    """Whether a file is to be read as a decode store, whole or damaged, by its name or content."""
+    return path.suffix == ".h5" or bool(h5py.is_hdf5(path))
+
+
 def open_file(path: Path) -> h5py.File:
     """The HDF5 file at a path; StoreError where there is none, or one that is cut or foreign."""
     try:

@@ -20,8 +20,12 @@ from pipeline.store.hypothesis import Hypothesis, TokenStatistics
 from pipeline.store.schema import DATASETS, HALF_PRECISION, TEXT, Flag, value_range
 
 _CHUNK_BYTES = 2**18
+# What a text takes while it waits for its chunk, as a rule.
+_TEXT_BYTES = 2**7
 # Level 1 is a third of the time of level 4 for a few per cent of the size.
 _GZIP_LEVEL = 1
+# Of HDF5's own records (texts among them), which it would keep up to 32 MiB of.
+_RECORD_BYTES = 2**21
 
 
 class StoreWriter:
@@ -65,7 +69,11 @@ class StoreWriter:
             if self.path.is_dir():
                 raise StoreError(f"{self.path} must be a file to write, got a folder")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = h5py.File(self._temporary, "w")
+            # Chunks are written whole and not read: a cache of them would be memory for nothing.
+            self._file = h5py.File(self._temporary, "w", rdcc_nbytes=0)
+            records = self._file.id.get_mdc_config()
+            records.max_size = _RECORD_BYTES
+            self._file.id.set_mdc_config(records)
         except OSError as error:
             raise StoreError(f"{self.path} must be a file that can be written: {error}") from None
         everything = self._attributes | CONSTANTS | {"complete": False}
@@ -246,22 +254,21 @@ class StoreWriter:
 
 
 class _Column:
-    """One dataset that grows by whole chunks, so that no chunk is compressed twice."""
+    """One dataset that grows by whole chunks: none is compressed twice, one waits in memory."""
 
     def __init__(self, file: h5py.File, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        self._type: np.dtype[Any] = np.dtype(object if dtype == TEXT else dtype)
-        row_bytes = self._type.itemsize * int(np.prod(shape, dtype=int))
-        self._chunk_rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
-        self._shape = shape
-        self._blocks: list[NDArray[Any]] = []
-        self._items: list[Any] = []
-        self._rows = 0
+        text = dtype == TEXT
+        self._type: np.dtype[Any] = np.dtype(object if text else dtype)
+        row_bytes = _TEXT_BYTES if text else self._type.itemsize * int(np.prod(shape, dtype=int))
+        chunk_rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
+        self._chunk: NDArray[Any] = np.empty((chunk_rows, *shape), self._type)
+        self._filled = 0
         self._dataset = file.create_dataset(
             name,
             shape=(0, *shape),
             maxshape=(None, *shape),
-            chunks=(self._chunk_rows, *shape),
-            dtype=h5py.string_dtype() if dtype == TEXT else self._type,
+            chunks=self._chunk.shape,
+            dtype=h5py.string_dtype() if text else self._type,
             compression="gzip",
             compression_opts=_GZIP_LEVEL,
             shuffle=True,
@@ -270,35 +277,27 @@ class _Column:
         )
 
     def append(self, value: Any) -> None:
-        self._items.append(value)
-        if len(self._items) >= self._chunk_rows:
-            self._write(self._gathered())
+        self._chunk[self._filled] = value
+        self._filled += 1
+        if self._filled == len(self._chunk):
+            self.flush()
 
     def extend(self, rows: Any) -> None:
-        block = np.array(rows, dtype=self._type)
-        self._blocks.append(block)
-        self._rows += len(block)
-        if self._rows >= self._chunk_rows:
-            everything = self._gathered()
-            whole = len(everything) - len(everything) % self._chunk_rows
-            self._write(everything[:whole])
-            self._blocks, self._rows = [everything[whole:].copy()], len(everything) - whole
+        rows = np.asarray(rows)
+        while len(rows):
+            taken = rows[: len(self._chunk) - self._filled]
+            self._chunk[self._filled : self._filled + len(taken)] = taken
+            self._filled += len(taken)
+            if self._filled == len(self._chunk):
+                self.flush()
+            rows = rows[len(taken) :]
 
     def flush(self) -> None:
-        self._write(self._gathered())
-
-    def _gathered(self) -> NDArray[Any]:
-        blocks = self._blocks
-        if self._items:
-            blocks = [*blocks, np.array(self._items, dtype=self._type)]
-        self._blocks, self._items, self._rows = [], [], 0
-        return np.concatenate(blocks) if blocks else np.empty((0, *self._shape), self._type)
-
-    def _write(self, rows: NDArray[Any]) -> None:
-        if len(rows):
+        if self._filled:
             start = len(self._dataset)
-            self._dataset.resize(start + len(rows), axis=0)
-            self._dataset[start:] = rows
+            self._dataset.resize(start + self._filled, axis=0)
+            self._dataset[start:] = self._chunk[: self._filled]
+            self._filled = 0
 
 
 def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:

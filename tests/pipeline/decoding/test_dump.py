@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from pipeline.config import DumpConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.dump import with_distributions
-from pipeline.decoding.ensemble import as_ensemble
+from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.sentence import Sentence
 from pipeline.fairseq_bridge.models import FairseqMember
 from pipeline.store import Hypothesis
@@ -18,12 +19,16 @@ from pipeline.uncertainty.kernel import fused_statistics
 @pytest.fixture
 def found(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
     model = as_ensemble([FairseqMember(one) for one in random_models(2)])
-    return model, sentences[3].source, beam_search(model, sentences, "prex", decode_config())[3]
+    best = beam_search(model, sentences, "prex", decode_config())
+    best[2] = []  # a sentence may have none
+    return model, sentences, best
 
 
-def dumped(found: Any, **settings: Any) -> list[Hypothesis]:
+def dumped(found: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
     defaults = {"name": "any", "kind": "full", "dtype": "float32", "k": 3}
-    return with_distributions(*found, DumpConfig(**defaults | settings))
+    each = list(with_distributions(*found, DumpConfig(**defaults | settings), most))
+    assert list(map(len, each)) == list(map(len, found[2]))
+    return [one for best in each for one in best]
 
 
 def test_statistics_of_whole_distributions_are_those_of_the_search(found: Any) -> None:
@@ -58,4 +63,25 @@ def test_more_tokens_than_there_are_is_all_of_them_with_nothing_left(found: Any)
 
 
 def test_without_a_dump_hypotheses_stay_as_they_are(found: Any) -> None:
-    assert dumped(found, kind="statistics") == list(found[2])
+    assert dumped(found, kind="statistics") == [one for best in found[2] for one in best]
+
+
+def test_members_that_do_not_fit_together_are_loaded_once_a_chunk(
+    found: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [FairseqMember(one) for one in random_models(2)]
+    loaded = [0, 0]
+
+    def load(place: int) -> FairseqMember:
+        loaded[place] += 1
+        return members[place]
+
+    model = MembersOneAtATime([partial(load, place) for place in range(2)])
+    expected = dumped(found)
+    for chunk_values, most, n_load in ((2**28, 7, 1), (2**28, 3, 3), (1, 7, 6)):
+        monkeypatch.setattr("pipeline.decoding.chunk._CHUNK_VALUES", chunk_values)
+        loaded[:] = [0, 0]
+        for one, other in zip(dumped((model, *found[1:]), most), expected, strict=True):
+            assert one.full_logprob is not None
+            np.testing.assert_allclose(one.full_logprob, other.full_logprob, atol=1e-5)
+        assert loaded == [n_load, n_load]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline import config as schema
 from pipeline.decoding.plan import jobs
+from pipeline.ensembles import Ensemble, Member
 from pipeline.errors import ConfigError
 
 TEST_SETS = {
@@ -15,9 +17,20 @@ TEST_SETS = {
 }
 
 
+def ensemble(kind: str, name: str, *members: str) -> Ensemble:
+    return Ensemble(kind, name, tuple(Member(one, Path(one), one, 1, {}) for one in members))
+
+
+RANDOM_INIT = ensemble("random_init", "random_init", "seed_1", "seed_2")
+CHECKPOINTS = [
+    ensemble("checkpoint", f"checkpoint.seed_{seed}", f"seed_{seed}.a", f"seed_{seed}.b")
+    for seed in (1, 2)
+]
+
+
 def test_every_test_set_and_the_further_decodes_of_the_in_domain_one(decode_config: Any) -> None:
     config = decode_config(also=["expr", "members", "teacher_forcing"])
-    plan = jobs("random_init", ["seed_1", "seed_2"], config, TEST_SETS)
+    plan = jobs([RANDOM_INIT], [], config, TEST_SETS)
     assert [job.name for job in plan] == [
         "random_init.prex.newstest14",
         "random_init.prex.L-DE",
@@ -30,20 +43,53 @@ def test_every_test_set_and_the_further_decodes_of_the_in_domain_one(decode_conf
     ]
     single = plan[4]
     assert (single.ensemble, single.members, single.combination) == ("seed_1", ("seed_1",), "prex")
+    assert single.ensemble_name == "random_init"
     assert plan[6].regime == "teacher_forcing"
 
 
 def test_a_decode_that_is_asked_for_twice_is_one_job(decode_config: Any) -> None:
     config = decode_config(combination="expr", also=["expr"])
-    assert [job.name for job in jobs("random_init", ["seed_1"], config, TEST_SETS)] == [
+    assert [job.name for job in jobs([RANDOM_INIT], [], config, TEST_SETS)] == [
         "random_init.expr.newstest14",
         "random_init.expr.L-DE",
     ]
 
 
+def test_one_ensemble_of_each_run_is_several_of_one_kind(decode_config: Any) -> None:
+    plan = jobs(CHECKPOINTS, [], decode_config(also=["members"]), TEST_SETS)
+    assert [job.name for job in plan if job.test_set == "newstest14"] == [
+        "checkpoint.seed_1.prex.newstest14",
+        "checkpoint.seed_2.prex.newstest14",
+        *(f"seed_{seed}.{one}.beam.newstest14" for seed in (1, 2) for one in "ab"),
+    ]
+    assert {job.ensemble for job in plan if len(job.members) > 1} == {"checkpoint"}
+
+
+def test_further_ensembles_are_decoded_by_the_one_posterior_alone(decode_config: Any) -> None:
+    config = decode_config(also=["expr", "members", "teacher_forcing"], search_members=["seed_1"])
+    plan = [
+        job
+        for job in jobs([RANDOM_INIT], CHECKPOINTS[:1], config, TEST_SETS)
+        if job.ensemble_name == "checkpoint.seed_1"
+    ]
+    assert [job.name for job in plan] == [
+        "checkpoint.seed_1.prex.newstest14",
+        "checkpoint.seed_1.prex.L-DE",
+        "checkpoint.seed_1.teacher_forcing.newstest14",
+        "checkpoint.seed_1.teacher_forcing.L-DEDE",
+    ]
+    assert all(job.search_members == ("seed_1.a", "seed_1.b") for job in plan)
+
+
+def test_further_ensembles_search_where_the_main_one_takes_hypotheses(decode_config: Any) -> None:
+    plan = jobs([RANDOM_INIT], CHECKPOINTS, decode_config(hypotheses="a.h5"), TEST_SETS)
+    taking = {job.ensemble for job in plan if job.takes_hypotheses}
+    assert taking == {"random_init"}
+
+
 def test_some_members_may_search_for_all(decode_config: Any) -> None:
     config = decode_config(also=["members", "teacher_forcing"], search_members=["seed_2"])
-    plan = jobs("random_init", ["seed_1", "seed_2"], config, TEST_SETS)
+    plan = jobs([RANDOM_INIT], [], config, TEST_SETS)
     searching = {job.name: job.search_members for job in plan}
     assert searching["random_init.prex.L-DE"] == ("seed_2",)
     assert searching["seed_1.beam.newstest14"] == ("seed_1",)
@@ -51,10 +97,20 @@ def test_some_members_may_search_for_all(decode_config: Any) -> None:
     assert not any(job.takes_hypotheses for job in plan)
 
 
+def test_each_of_several_ensembles_has_members_that_search(decode_config: Any) -> None:
+    config = decode_config(search_members=["seed_1.b", "seed_2.a"])
+    searching = {job.name: job.search_members for job in jobs(CHECKPOINTS, [], config, TEST_SETS)}
+    assert searching["checkpoint.seed_1.prex.L-DE"] == ("seed_1.b",)
+    assert searching["checkpoint.seed_2.prex.L-DE"] == ("seed_2.a",)
+    with pytest.raises(ConfigError, match=r"have a member of ensemble checkpoint\.seed_2"):
+        jobs(CHECKPOINTS, [], decode_config(search_members=["seed_1.b"]), TEST_SETS)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"search_members": ["seed_3"]}, r"distinct members .*\(seed_1, seed_2\), got seed_3"),
+        ({"search_members": ["seed_3"]}, r"a member of .*\(seed_1, seed_2\), got seed_3"),
+        ({"search_members": ["seed_1", "seed_3"]}, "distinct members .* got seed_1, seed_3"),
         ({"search_members": ["seed_1", "seed_1"]}, "distinct members .* got seed_1, seed_1"),
         ({"search_members": ["seed_1"], "hypotheses": "a.h5"}, r"must be \[\] where"),
         ({"regime": "sample", "hypotheses": "a.h5"}, r"got decode\.regime=sample"),
@@ -64,4 +120,4 @@ def test_members_that_cannot_search_are_refused(
     settings: dict[str, Any], message: str, decode_config: Any
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        jobs("random_init", ["seed_1", "seed_2"], decode_config(**settings), TEST_SETS)
+        jobs([RANDOM_INIT], [], decode_config(**settings), TEST_SETS)

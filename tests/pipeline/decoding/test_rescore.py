@@ -12,7 +12,8 @@ import pytest
 from pipeline.config import DumpConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.rescore import hypotheses_of, score_in_chunks, scored_by_all
+from pipeline.decoding.given import Given, drafts_of
+from pipeline.decoding.rescore import score_in_chunks, scored_by_all, searched_by
 from pipeline.decoding.run import Decoder, decode_to_store
 from pipeline.decoding.self_check import self_check
 from pipeline.decoding.sentence import Sentence
@@ -48,7 +49,7 @@ def test_what_some_members_find_all_of_them_score(
     combination: str, members: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     searching, config = as_ensemble(members[:2]), decode_config()
-    search = scored_by_all(beam_search, searching)
+    search = scored_by_all(searched_by(beam_search, searching))
     found = search(one_at_a_time(members), sentences, combination, config)
     expected = beam_search(searching, sentences, combination, config)
     for ours, theirs, sentence in zip(found, expected, sentences, strict=True):
@@ -67,7 +68,7 @@ def test_chunks_bound_memory_and_change_nothing(
     loaders = [Loader(one) for one in members]
     model = MembersOneAtATime(loaders)
     expected = score_targets(as_ensemble(members), sentences, "prex", decode_config())
-    monkeypatch.setattr("pipeline.decoding.rescore._CHUNK_VALUES", 8 * 3 * model.vocab_size)
+    monkeypatch.setattr("pipeline.decoding.chunk._CHUNK_VALUES", 8 * 3 * model.vocab_size)
     found = score_in_chunks(model, sentences, "prex", decode_config())
     assert 3 < loaders[0].loaded <= len(sentences) + 1
     for (one,), (other,) in zip(found, expected, strict=True):
@@ -100,7 +101,7 @@ def test_hypotheses_come_from_another_store(
     }  # fmt: skip
     path = tmp_path / "a.h5"
     decode_to_store(made, test_set, path, attributes, "decode", tmp_path / "blocks")
-    search = scored_by_all(hypotheses_of(path, test_set, len(dictionary)), None)
+    search = scored_by_all(drafts_of(Given(path, test_set, None), dictionary, len(dictionary)))
     found = search(one_at_a_time(members), sentences, "prex", made.decode)
     expected = beam_search(made.model, sentences, "prex", made.decode)  # type: ignore[arg-type]
     for ours, theirs in zip(found, expected, strict=True):
@@ -109,7 +110,7 @@ def test_hypotheses_come_from_another_store(
             [one.score for one in ours], [one.score for one in theirs], atol=1e-4
         )
     with pytest.raises(DataError, match=r"a\.h5 must be a decode of the same 6 sentences"):
-        hypotheses_of(path, test_set[:-1], len(dictionary))
+        drafts_of(Given(path, test_set[:-1], None), dictionary, len(dictionary))
 
 
 def test_the_self_check_passes_and_says_how_well(decoder: Any, sentences: list[Sentence]) -> None:

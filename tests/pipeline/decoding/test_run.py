@@ -31,10 +31,10 @@ def sentence(place: int, n_word: int, reference: list[str] | None) -> PreparedSe
 TEST_SET = [
     sentence(0, 3, ["▁w1"]),
     sentence(1, 0, ["▁w1"]),
-    sentence(2, 500, ["▁w1"]),
+    sentence(2, 5000, ["▁w1"]),
     sentence(3, 1, None),
     sentence(4, 5, ["▁w1", "▁w2"]),
-    sentence(5, 2, ["▁w1"] * 500),
+    sentence(5, 2, ["▁w1"] * 5000),
     sentence(6, 4, []),
 ]
 
@@ -68,7 +68,7 @@ def two_words(source: int, prefix: tuple[int, ...]) -> Any:
     return table
 
 
-def test_every_sentence_has_its_row_and_its_flag(
+def test_case_13_every_sentence_has_its_row_and_its_flag(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(beam=2)
