@@ -2,78 +2,53 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import DataError
-from pipeline.parts import file_sha256
+from pipeline.parts import digest, file_sha256
 
-_NEEDED = ("model", "seed", "vocabulary_sha256", "weights")
+
+@dataclass(frozen=True)
+class DropoutMask:
+    """A mask over the units of a model; rate: the share that it drops, None: as in training."""
+
+    rate: float | None
+    seed: int
 
 
 @dataclass(frozen=True)
 class Member:
-    """One member: `weights` is a safetensors file, `description` the content of its model.json."""
+    """One fixed model.
+
+    weights, sha256: a safetensors file; seed: of its training; description: architecture and
+    vocabulary, the content of a model.json; update: of training, after which it stands;
+    made_from: file name -> sha256 of what the weights come from; mask: dropped units, if any.
+    """
 
     name: str
     weights: Path
     sha256: str
-    seed: int
-    description: dict[str, Any]
+    seed: int | None
+    description: Mapping[str, Any]
+    update: int | None = None
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    mask: DropoutMask | None = None
 
+    @property
+    def model_sha256(self) -> str:
+        """sha256 (hex) of all that its probabilities come from."""
+        mask = None if self.mask is None else asdict(self.mask)
+        return digest(self.sha256, self.description["model"], mask)
 
-def read_member(name: str, folder: Path, weights: str) -> Member:
-    """The member whose weights are the file `weights` of a part of the train stage.
-
-    Raises DataError where model.json or the weights are missing, or the weights are not those
-    whose sha256 model.json holds.
-    """
-    path = folder / "model.json"
-    if not path.is_file():
-        raise DataError(f"{path} must exist: member {name} has no description")
-    description = _description(path)
-    file = folder / weights
-    if not file.is_file():
-        raise DataError(f"{file} must exist: member {name} has no such weights")
-    expected = description["weights"].get(weights)
-    found = file_sha256(file)
-    if found != expected:
-        raise DataError(f"{file} must have the sha256 of model.json, {expected}, got {found}")
-    return Member(name, file, found, int(description["seed"]), description)
-
-
-def _description(path: Path) -> dict[str, Any]:
-    """The content of a model.json, with the keys that members are used by."""
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        description = None
-    if not isinstance(description, dict) or not description.keys() >= set(_NEEDED):
-        raise DataError(
-            f"{path} must be JSON with {', '.join(_NEEDED)}, got a damaged file: "
-            "run python -m stages.train again"
-        )
-    return description
-
-
-def check_ensemble(members: Sequence[Member]) -> None:
-    """Raise DataError, naming both, where two members are the same or do not share a vocabulary."""
-    if not members:
-        raise DataError("an ensemble must have at least one member, got none")
-    first = members[0]
-    by_weights: dict[str, Member] = {}
-    for member in members:
-        twin = by_weights.setdefault(member.sha256, member)
-        if twin is not member:
+    def check_weights(self) -> None:
+        """Raise DataError where the file is missing or not the one that was written."""
+        if not self.weights.is_file():
+            raise DataError(f"{self.weights} must exist: member {self.name} has no such weights")
+        found = file_sha256(self.weights)
+        if found != self.sha256:
             raise DataError(
-                f"members must have different weights, got the same file content for "
-                f"{twin.name} and {member.name} ({member.sha256})"
-            )
-        if member.description["vocabulary_sha256"] != first.description["vocabulary_sha256"]:
-            raise DataError(
-                f"members must share one vocabulary, got different ones for "
-                f"{first.name} and {member.name}"
+                f"{self.weights} must have the sha256 of model.json, {self.sha256}, got {found}"
             )

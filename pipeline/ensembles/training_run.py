@@ -1,0 +1,101 @@
+"""One training run of stage train: its description and the weights that it kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.ensembles.member import Member
+from pipeline.errors import DataError
+from pipeline.parts import read_manifest
+
+AVERAGE = "average.safetensors"
+_NEEDED = ("model", "seed", "vocabulary_sha256", "weights")
+_CHECKPOINT = re.compile(r"update_(\d+)\.safetensors")
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """The part of one seed; description: the content of its model.json."""
+
+    folder: Path
+    description: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Name of the part, `seed_{seed}`."""
+        return self.folder.name
+
+    def checkpoints(self) -> list[str]:
+        """File names of the checkpoints that were kept, oldest first."""
+        names = [name for name in self.description["weights"] if _CHECKPOINT.fullmatch(name)]
+        return sorted(names, key=update_of)
+
+    def member(self, name: str, weights: str) -> Member:
+        """The member called `name` whose weights are the file `weights` of this run.
+
+        Raises DataError where model.json does not list that file.
+        """
+        sha256 = self.description["weights"].get(weights)
+        if sha256 is None:
+            raise DataError(
+                f"{self.folder / 'model.json'} must list the weights of member {name}, "
+                f"got none called {weights}"
+            )
+        whole = self.description.get("updates")
+        return Member(
+            name,
+            self.folder / weights,
+            sha256,
+            int(self.description["seed"]),
+            self.description,
+            whole if weights == AVERAGE else update_of(weights),
+            {f"{self.name}/{weights}": sha256},
+        )
+
+
+def update_of(checkpoint: str) -> int:
+    """The update of training after which a checkpoint was written."""
+    found = _CHECKPOINT.fullmatch(checkpoint)
+    if found is None:
+        raise DataError(f"a checkpoint must be called update_N.safetensors, got {checkpoint}")
+    return int(found[1])
+
+
+def read_runs(train_folder: Path, seeds: Sequence[int]) -> list[TrainingRun]:
+    """The runs of these seeds, in their order.
+
+    Raises DataError where a seed was not trained or model.json is damaged.
+    """
+    trained = read_manifest(train_folder) if seeds else {}
+    runs = []
+    for seed in seeds:
+        name = f"seed_{seed}"
+        if name not in trained:
+            raise DataError(
+                f"{train_folder}: ensemble.seeds must be trained, got {seed} where there are "
+                f"{', '.join(sorted(trained))}"
+            )
+        folder = train_folder / name
+        runs.append(TrainingRun(folder, _description(folder / "model.json")))
+    return runs
+
+
+def _description(path: Path) -> dict[str, Any]:
+    """The content of a model.json, with the keys that members are used by."""
+    if not path.is_file():
+        raise DataError(f"{path} must exist: {path.parent.name} has no description")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        description = None
+    if not isinstance(description, dict) or not description.keys() >= set(_NEEDED):
+        raise DataError(
+            f"{path} must be JSON with {', '.join(_NEEDED)}, got a damaged file: "
+            "run python -m stages.train again"
+        )
+    return description

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pipeline.config import EnsembleConfig
+from pipeline.fairseq_bridge.weights import save_weights
+
+
+@pytest.fixture
+def train_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "train" / "nmt_ende"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def trained(train_folder: Path) -> Callable[..., Path]:
+    """Write what stage train would: file name -> weights of a seed, its description changed."""
+
+    def write(seed: int, weights: Mapping[str, bytes], **changes: Any) -> Path:
+        part = train_folder / f"seed_{seed}"
+        part.mkdir()
+        for name, content in weights.items():
+            (part / name).write_bytes(content)
+        description = {
+            "model": {},
+            "seed": seed,
+            "updates": 60,
+            "vocabulary_sha256": "v",
+            "weights": {
+                name: hashlib.sha256(content).hexdigest() for name, content in weights.items()
+            },
+        }
+        (part / "model.json").write_text(json.dumps(description | changes), encoding="utf-8")
+        made = {"digest": "digest", "file_bytes": {}}
+        (part / "part.json").write_text(json.dumps(made), encoding="utf-8")
+        parts = {path.parent.name: "digest" for path in train_folder.glob("*/part.json")}
+        (train_folder / "manifest.json").write_text(json.dumps(parts), encoding="utf-8")
+        return part
+
+    return write
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Callable[..., dict[str, bytes]]:
+    """Weights of checkpoints: update -> one tensor that holds a value."""
+
+    def make(values: Mapping[int, float]) -> dict[str, bytes]:
+        made = {}
+        for update, value in values.items():
+            path = tmp_path / "one.safetensors"
+            save_weights({"weight": torch.full((2,), value)}, path)
+            made[f"update_{update:08d}.safetensors"] = path.read_bytes()
+        return made
+
+    return make
+
+
+@pytest.fixture
+def settings() -> Callable[..., EnsembleConfig]:
+    def make(kind: str, *seeds: int, **values: Any) -> EnsembleConfig:
+        return EnsembleConfig(name=kind, _target_="", seeds=list(seeds), settings=values)
+
+    return make

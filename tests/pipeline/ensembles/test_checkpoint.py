@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from pipeline.ensembles.checkpoint import members
+from pipeline.errors import ConfigError, DataError
+
+VALUES = {10 * place: float(place) for place in range(1, 8)}
+
+
+def test_the_last_checkpoints_of_each_run_are_an_ensemble(
+    train_folder: Path,
+    trained: Callable[..., Path],
+    checkpoints: Callable[..., dict[str, bytes]],
+    settings: Callable[..., Any],
+) -> None:
+    for seed in (1, 2):
+        trained(seed, checkpoints(VALUES))
+    found = members(train_folder, settings("checkpoint", 2, 1, members=3, average=1, every=1))
+    assert [one.name for one in found] == ["checkpoint.seed_2", "checkpoint.seed_1"]
+    assert [one.update for one in found[0].members] == [50, 60, 70]
+    assert found[0].members[0].name == "seed_2.update_00000050"
+    assert found[0].members[0].weights.parent == train_folder / "seed_2"
+
+
+def test_members_may_be_means_of_checkpoints_at_a_distance(
+    train_folder: Path,
+    trained: Callable[..., Path],
+    checkpoints: Callable[..., dict[str, bytes]],
+    settings: Callable[..., Any],
+) -> None:
+    trained(1, checkpoints(VALUES))
+    asked = settings("checkpoint", 1, members=3, average=3, every=2)
+    (found,) = members(train_folder, asked)
+    weights = [load_file(one.weights)["weight"].tolist() for one in found.members]
+    assert weights == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    assert list(found.members[0].made_from) == [
+        f"seed_1/update_{update:08d}.safetensors" for update in (10, 20, 30)
+    ]
+    assert not found.members[0].weights.is_relative_to(train_folder)
+    first = found.members[0].weights
+    before = (first.stat().st_mtime_ns, first.read_bytes())
+    assert members(train_folder, asked) == [found]
+    assert (first.stat().st_mtime_ns, first.read_bytes()) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "lost", "half"])
+def test_a_mean_that_is_damaged_or_was_not_finished_is_made_again(
+    train_folder: Path,
+    trained: Callable[..., Path],
+    checkpoints: Callable[..., dict[str, bytes]],
+    settings: Callable[..., Any],
+    damage: str,
+) -> None:
+    trained(1, checkpoints(VALUES))
+    asked = settings("checkpoint", 1, members=1, average=7, every=1)
+    path = members(train_folder, asked)[0].members[0].weights
+    whole = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(whole[:-1])
+    elif damage == "lost":
+        path.unlink()
+    else:  # killed while it was written
+        half = path.parent.with_name(f".{path.parent.name}.building")
+        path.parent.rename(half)
+        path = half.with_name(path.parent.name) / path.name
+        (half / path.name).write_bytes(whole[:-1])
+    (found,) = members(train_folder, asked)
+    assert found.members[0].weights.read_bytes() == whole
+    found.members[0].check_weights()
+
+
+def test_a_checkpoint_that_is_not_the_one_described_is_not_averaged(
+    train_folder: Path,
+    trained: Callable[..., Path],
+    checkpoints: Callable[..., dict[str, bytes]],
+    settings: Callable[..., Any],
+) -> None:
+    part = trained(1, checkpoints(VALUES))
+    (part / "update_00000060.safetensors").write_bytes(b"other")
+    with pytest.raises(DataError, match=r"update_00000060\.safetensors must have the sha256"):
+        members(train_folder, settings("checkpoint", 1, members=1, average=2, every=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": 8}, r"8 checkpoints .* got 7: train with train\.keep_checkpoints=8"),
+        ({"members": 3, "every": 4}, "9 checkpoints"),
+        ({"members": 3, "average": 6}, "8 checkpoints"),
+    ],
+)
+def test_more_members_than_checkpoints_are_refused(
+    train_folder: Path,
+    trained: Callable[..., Path],
+    checkpoints: Callable[..., dict[str, bytes]],
+    settings: Callable[..., Any],
+    changes: dict[str, int],
+    message: str,
+) -> None:
+    trained(1, checkpoints(VALUES))
+    values = {"members": 1, "average": 1, "every": 1} | changes
+    with pytest.raises(DataError, match=message):
+        members(train_folder, settings("checkpoint", 1, **values))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": 0}, r"settings\.members of ensemble checkpoint must be a whole number >= 1"),
+        ({"every": 1.5}, r"settings\.every .* got 1\.5"),
+        ({"average": None}, r"settings\.average .* got None"),
+        ({"averages": 3}, r"settings\.averages is not a setting: did you mean average"),
+    ],
+)
+def test_settings_that_break_their_rule_are_named(
+    train_folder: Path, settings: Callable[..., Any], changes: dict[str, Any], message: str
+) -> None:
+    values = {"members": 1, "average": 1, "every": 1} | changes
+    with pytest.raises(ConfigError, match=message):
+        members(train_folder, settings("checkpoint", 1, **values))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import EnsembleConfig, MainEnsembleConfig
+from pipeline.ensembles import chosen_ensembles
+from pipeline.errors import ConfigError, DataError
+
+FINDERS = "pipeline.ensembles.{}.members"
+
+
+def main(*also: EnsembleConfig, kind: str = "random_init") -> MainEnsembleConfig:
+    return MainEnsembleConfig(
+        name=kind, _target_=FINDERS.format(kind), seeds=[1, 2], also={one.name: one for one in also}
+    )
+
+
+def further(kind: str) -> EnsembleConfig:
+    return EnsembleConfig(name=kind, _target_=FINDERS.format(kind), seeds=[1, 2])
+
+
+@pytest.fixture(autouse=True)
+def two_runs(trained: Callable[..., Path]) -> None:
+    for seed in (1, 2):
+        trained(seed, {"average.safetensors": b"weights %d" % seed})
+
+
+def test_the_main_kind_and_the_further_ones(train_folder: Path) -> None:
+    chosen = chosen_ensembles(main(further("checkpoint_average")), train_folder)
+    assert [one.name for one in chosen.main] == ["random_init"]
+    assert [one.name for one in chosen.further] == [
+        "checkpoint_average.seed_1",
+        "checkpoint_average.seed_2",
+    ]
+    assert list(chosen.by_name) == [one.name for one in (*chosen.main, *chosen.further)]
+
+
+def test_a_further_kind_that_is_the_main_one_is_there_once(train_folder: Path) -> None:
+    chosen = chosen_ensembles(main(further("random_init")), train_folder)
+    assert (len(chosen.main), chosen.further) == (1, [])
+
+
+def test_members_are_checked(train_folder: Path, trained: Callable[..., Path]) -> None:
+    trained(3, {"average.safetensors": b"weights 1"})
+    config = MainEnsembleConfig(
+        name="random_init", _target_=FINDERS.format("random_init"), seeds=[1, 3]
+    )
+    with pytest.raises(DataError, match=r"different weights, .* seed_1 and seed_3"):
+        chosen_ensembles(config, train_folder)
+
+
+def test_a_kind_that_cannot_be_imported_is_named(train_folder: Path) -> None:
+    with pytest.raises(ConfigError, match="_target_ of ensemble nowhere must name an importable"):
+        chosen_ensembles(main(kind="nowhere"), train_folder)

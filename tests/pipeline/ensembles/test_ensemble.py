@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.ensembles import DropoutMask, Ensemble, Member, manifest
+from pipeline.ensembles.ensemble import check_ensembles
+from pipeline.errors import DataError
+
+
+def member(name: str, sha256: str, vocabulary: str = "v") -> Member:
+    description = {"model": {}, "vocabulary_sha256": vocabulary}
+    return Member(name, Path(name), sha256, 1, description, 60, {f"{name}/w": sha256})
+
+
+def ensemble(name: str, *members: Member) -> Ensemble:
+    return Ensemble("kind", name, members)
+
+
+def test_members_with_the_same_weights_are_refused_by_name() -> None:
+    with pytest.raises(DataError, match=r"different weights.*seed_1 and seed_2"):
+        check_ensembles("kind", [ensemble("a", member("seed_1", "x"), member("seed_2", "x"))], [])
+
+
+def test_members_may_differ_in_their_mask_alone() -> None:
+    masked = [replace(member(f"m_{seed}", "x"), mask=DropoutMask(0.1, seed)) for seed in (1, 2)]
+    check_ensembles("kind", [ensemble("a", *masked)], [])
+
+
+def test_members_with_different_vocabularies_are_refused_by_name() -> None:
+    members = member("seed_1", "x"), member("seed_2", "y", "other")
+    with pytest.raises(DataError, match=r"one vocabulary.*seed_1 and seed_2"):
+        check_ensembles("kind", [ensemble("a", *members)], [])
+
+
+def test_one_model_may_be_in_two_ensembles_and_one_name_is_one_model() -> None:
+    first = ensemble("a", member("seed_1", "x"))
+    check_ensembles("kind", [first], [ensemble("b", member("seed_1", "x"))])
+    with pytest.raises(DataError, match="another seed_1 in ensemble b"):
+        check_ensembles("kind", [first], [ensemble("b", member("seed_1", "y"))])
+    with pytest.raises(DataError, match="different names, got a twice"):
+        check_ensembles("kind", [first], [first])
+
+
+def test_no_ensemble_and_no_member_are_refused() -> None:
+    with pytest.raises(DataError, match="ensemble kind must have at least one member"):
+        check_ensembles("kind", [], [])
+    with pytest.raises(DataError, match="ensemble a must have at least one member"):
+        check_ensembles("kind", [ensemble("a")], [])
+
+
+def test_the_manifest_says_what_each_member_is() -> None:
+    one = replace(member("m", "x"), mask=DropoutMask(None, 3))
+    assert manifest([ensemble("a", one)]) == [
+        {
+            "kind": "kind",
+            "name": "a",
+            "members": [
+                {
+                    "name": "m",
+                    "checkpoints": {"m/w": "x"},
+                    "sha256": "x",
+                    "seed": 1,
+                    "update": 60,
+                    "dropout": {"rate": None, "seed": 3},
+                    "vocabulary_sha256": "v",
+                    "model_sha256": one.model_sha256,
+                }
+            ],
+        }
+    ]
