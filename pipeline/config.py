@@ -21,10 +21,12 @@ from pipeline.config_schema import (
     EnsembleConfig,
     ExperimentConfig,
     IoConfig,
+    MainEnsembleConfig,
     MetricsConfig,
     ModelConfig,
     PipelineConfig,
     ReportConfig,
+    SpeechDataConfig,
     TaskConfig,
     TestSetConfig,
     TrackingConfig,
@@ -43,10 +45,12 @@ __all__ = [
     "EnsembleConfig",
     "ExperimentConfig",
     "IoConfig",
+    "MainEnsembleConfig",
     "MetricsConfig",
     "ModelConfig",
     "PipelineConfig",
     "ReportConfig",
+    "SpeechDataConfig",
     "TaskConfig",
     "TestSetConfig",
     "TrackingConfig",
@@ -131,8 +135,9 @@ def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
             _check_rules(cast(type, hints[one.name]), value, f"{key}.")
         elif isinstance(value, DictConfig):
             for name, child in value.items():
-                if isinstance(child, DictConfig) and OmegaConf.get_type(child) is TestSetConfig:
-                    _check_rules(TestSetConfig, child, f"{key}.{name!s}.")
+                kind = OmegaConf.get_type(child) if isinstance(child, DictConfig) else None
+                if is_dataclass(kind):
+                    _check_rules(cast(type, kind), child, f"{key}.{name!s}.")
         elif "holds" in one.metadata and not one.metadata["holds"](plain(value)):
             raise ConfigError(f"{key} must be {one.metadata['rule']}, got {plain(value)}")
         if any(isinstance(one, float) and not math.isfinite(one) for one in iterate_values(value)):

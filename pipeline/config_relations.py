@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pipeline.config import PipelineConfig
+    from pipeline.config import EnsembleConfig, PipelineConfig
+
+_CHECKPOINT_ENSEMBLE = "pipeline.ensembles.checkpoint.members"
+
+_SHARED_KINDS = ("held_out", "files")
+_SPEECH_KINDS = ("harder", "meetings", "other_language", "telephone_prompts")
 
 
 def check_relations(config: PipelineConfig) -> None:
@@ -15,9 +20,7 @@ def check_relations(config: PipelineConfig) -> None:
     for name in ("beam", "temperature", "length_norm"):
         if config.uncertainty[name] == []:  # type: ignore[index]
             raise ConfigError(f"uncertainty.{name} must have at least one value, got []")
-    seeds = list(config.ensemble.seeds)
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"ensemble.seeds must be distinct and at least one, got {seeds}")
+    _check_ensembles(config)
     if config.data.min_words > config.data.max_words:
         raise ConfigError(
             f"data.min_words must be <= data.max_words, "
@@ -33,7 +36,43 @@ def check_relations(config: PipelineConfig) -> None:
         raise ConfigError(
             f"decode.n_best must be <= decode.beam ({decode.beam}), got {decode.n_best}"
         )
-    _check_sources(config)
+    _check_kinds(config)
+    if config.task.family == "speech":
+        _check_speech(config)
+    else:
+        _check_sources(config)
+    _check_training(config)
+
+
+def name_transcripts(config: PipelineConfig) -> None:
+    """Let the sets that are made of the user's own corpora say so, instead of their stand-in."""
+    speech = config.data.speech
+    for test_set in config.task.test_sets.values():
+        if test_set.kind == "spoken" and config.data.librispeech is not None:
+            test_set.corpus = f"LibriSpeech {test_set.librispeech_subset}, transcripts"
+        elif test_set.kind == "meetings" and speech.ami is not None:
+            test_set.corpus = "AMI"
+        elif test_set.kind == "other_language" and speech.common_voice is not None:
+            test_set.corpus = f"Common Voice, {test_set.language}"
+
+
+def _check_ensembles(config: PipelineConfig) -> None:
+    ensemble = config.ensemble
+    seeds = list(ensemble.seeds)
+    # Models that are given need no training run.
+    trained = "checkpoints" not in ensemble.settings
+    if len(set(seeds)) != len(seeds) or (trained and not seeds):
+        raise ConfigError(f"ensemble.seeds must be distinct and at least one, got {seeds}")
+    _check_checkpoints(config, ensemble)
+    for key, further in ensemble.also.items():
+        _check_checkpoints(config, further)
+        if further.name != key:
+            raise ConfigError(
+                f"ensemble.also.{key} must be called as its name, {further.name}, got {key}"
+            )
+
+
+def _check_training(config: PipelineConfig) -> None:
     train = config.train
     if train.average_last > train.keep_checkpoints:
         raise ConfigError(
@@ -47,14 +86,69 @@ def check_relations(config: PipelineConfig) -> None:
             f"updates give at train.checkpoint_interval_updates="
             f"{train.checkpoint_interval_updates}, got {train.average_last}"
         )
+    cycle = train.updates / train.cycles
+    if train.cycles > 1 and train.schedule != "cosine":
+        raise ConfigError(
+            f"train.cycles must be 1 where train.schedule is {train.schedule}, got {train.cycles}"
+        )
+    if train.cycles > 1 and cycle % train.checkpoint_interval_updates:
+        raise ConfigError(
+            f"train.cycles must cut train.updates={train.updates} into whole multiples of "
+            f"train.checkpoint_interval_updates={train.checkpoint_interval_updates}, "
+            f"got {train.cycles}"
+        )
+    if train.schedule == "cosine" and train.warmup_updates >= cycle:
+        raise ConfigError(
+            f"train.warmup_updates must be < the {cycle:g} updates of a cycle where "
+            f"train.schedule is cosine, got {train.warmup_updates}"
+        )
 
 
-def name_transcripts(config: PipelineConfig) -> None:
-    """Let the sets that are made of the user's LibriSpeech say so, instead of their stand-in."""
-    if config.data.librispeech is not None:
-        for test_set in config.task.test_sets.values():
-            if test_set.kind == "spoken":
-                test_set.corpus = f"LibriSpeech {test_set.librispeech_subset}, transcripts"
+def _check_kinds(config: PipelineConfig) -> None:
+    speech = config.task.family == "speech"
+    for role, test_set in config.task.test_sets.items():
+        if test_set.kind not in _SHARED_KINDS and (test_set.kind in _SPEECH_KINDS) is not speech:
+            raise ConfigError(
+                f"task.test_sets.{role}.kind must be one for task.family={config.task.family}, "
+                f"got {test_set.kind}"
+            )
+
+
+def _check_speech(config: PipelineConfig) -> None:
+    speech = config.data.speech
+    if speech.train and "SYNTHETIC" in speech.corpus:
+        raise ConfigError(
+            f"data.speech.corpus must name the corpus behind data.speech.train, got {speech.corpus}"
+        )
+    for name in ("dev", "test", "test_other"):
+        if not speech.train and speech[name]:  # type: ignore[index]
+            raise ConfigError(
+                f"data.speech.{name} must be empty where data.speech.train is, got {speech[name]}"  # type: ignore[index]
+            )
+    if speech.shortest_seconds > speech.longest_seconds:
+        raise ConfigError(
+            f"data.speech.shortest_seconds must be <= data.speech.longest_seconds, "
+            f"got {speech.shortest_seconds} > {speech.longest_seconds}"
+        )
+    taken = config.model.settings.get("input_feat_per_channel", speech.feature_bins)
+    if taken != speech.feature_bins:
+        raise ConfigError(
+            f"model.settings.input_feat_per_channel must be data.speech.feature_bins "
+            f"({speech.feature_bins}), got {taken}"
+        )
+
+
+def _check_checkpoints(config: PipelineConfig, ensemble: EnsembleConfig) -> None:
+    """The members of a checkpoint ensemble must be among the checkpoints that are kept."""
+    counts = {name: ensemble.settings.get(name, 0) for name in ("members", "average", "every")}
+    if ensemble._target_ != _CHECKPOINT_ENSEMBLE or {*map(type, counts.values())} != {int}:
+        return
+    needed = counts["average"] + (counts["members"] - 1) * counts["every"]
+    if needed > config.train.keep_checkpoints:
+        raise ConfigError(
+            f"train.keep_checkpoints must be >= the {needed} that ensemble {ensemble.name} needs, "
+            f"got {config.train.keep_checkpoints}"
+        )
 
 
 def _check_sources(config: PipelineConfig) -> None:

@@ -11,8 +11,8 @@ from omegaconf import MISSING
 _MOST_SEED = 2**32 - 1  # numpy takes no larger one
 
 
-def _rule(text: str, holds: Callable[[Any], bool]) -> Any:
-    return field(default=MISSING, metadata={"rule": text, "holds": holds})
+def _rule(text: str, holds: Callable[[Any], bool], default: Any = MISSING) -> Any:
+    return field(default=default, metadata={"rule": text, "holds": holds})
 
 
 def _at_least(minimum: float) -> Any:
@@ -55,6 +55,26 @@ class IoConfig:
 
 
 @dataclass
+class SpeechDataConfig:
+    """The audio of a speech task, and how it becomes features and units."""
+
+    corpus: str = MISSING
+    train: list[str] = field(default_factory=list)
+    dev: list[str] = field(default_factory=list)
+    test: str | None = None
+    test_other: str | None = None
+    ami: str | None = None
+    common_voice: str | None = None
+    commands: int = _at_least(1)
+    sampling_rate_hz: int = _at_least(4000)
+    feature_bins: int = _at_least(4)
+    shortest_seconds: float = _at_least(0.025)
+    longest_seconds: float = _above(0)
+    unit_kind: str = _one_of("bpe", "word")
+    vocabulary_size: int = _at_least(32)
+
+
+@dataclass
 class DataConfig:
     """The corpus and how it is cleaned, split and cut into sub-word units."""
 
@@ -74,6 +94,7 @@ class DataConfig:
     train_sentences: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
     near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = _at_least(64)
+    speech: SpeechDataConfig = field(default_factory=SpeechDataConfig)
 
 
 @dataclass
@@ -89,6 +110,10 @@ class TestSetConfig:
         "debian_reference",
         "spoken",
         "files",
+        "harder",
+        "meetings",
+        "other_language",
+        "telephone_prompts",
     )
     corpus: str = MISSING
     in_domain: bool = False
@@ -142,15 +167,20 @@ class TrainConfig:
     precision: str = _one_of("fp32", "fp16", "bf16")
     learning_rate: float = _above(0)
     schedule: str = _one_of("inverse_sqrt", "cosine", "fixed")
+    cycles: int = _at_least(1)
     warmup_updates: int = _at_least(0)
+    optimizer: str = _one_of("adam", "adadelta")
     adam_betas: list[float] = _rule(
         "two numbers in [0, 1)",
         lambda value: len(value) == 2 and all(0 <= one < 1 for one in value),
     )
+    adadelta_rho: float = _rule("in [0, 1)", lambda value: 0 <= value < 1)
+    adadelta_eps: float = _above(0)
     clip_norm: float = _at_least(0)
     weight_decay: float = _at_least(0)
     label_smoothing: float = _within(0, 1)
     validate_interval_updates: int = _at_least(1)
+    validate_quality_sentences: int = _at_least(0)
     checkpoint_interval_updates: int = _at_least(1)
     keep_checkpoints: int = _at_least(1)
     average_last: int = _at_least(1)
@@ -159,15 +189,27 @@ class TrainConfig:
 
 @dataclass
 class EnsembleConfig:
-    """Which training runs there are and which of their checkpoints are members."""
+    """Which of the training runs' checkpoints are members; seeds are the main ensemble's."""
 
     name: str = MISSING
     _target_: str = MISSING
     seeds: list[int] = _rule(
         f"whole numbers in [0, {_MOST_SEED}]",
         lambda value: all(0 <= one <= _MOST_SEED for one in value),
+        default="${ensemble.seeds}",
     )
     settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class MainEnsembleConfig(EnsembleConfig):
+    """The ensemble that everything is decoded with, and further ones beside it."""
+
+    seeds: list[int] = _rule(
+        f"whole numbers in [0, {_MOST_SEED}]",
+        lambda value: all(0 <= one <= _MOST_SEED for one in value),
+    )
+    also: dict[str, EnsembleConfig] = field(default_factory=dict)
 
 
 @dataclass
@@ -232,16 +274,28 @@ class MetricsConfig:
 
     name: str = MISSING
     resamples: int = _at_least(0)
+    aligner: str = _one_of("nist", "sclite", "levenshtein")
+    token_eos: str = _one_of("exclude", "include")
+    sbleu: str = _one_of("effective", "floor-1.1")
+    prr: str = _one_of("exact", "shifted")
+    aupr: str = _one_of("average_precision", "trapezoid")
     extra_metrics: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class ReportConfig:
-    """Which tables are made: label in the paper -> the function that lays it out."""
+    """Which tables are made: labels of the paper's, and label -> function for any other.
+
+    figures: name -> function that makes a figure's sheet; claims: name -> function that gives them.
+    """
 
     name: str = MISSING
+    paper_tables: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)
     beside_paper: bool = MISSING
+    page_sentences: int = _at_least(1)
 
 
 @dataclass
@@ -272,7 +326,7 @@ class PipelineConfig:
     task: TaskConfig = field(default_factory=TaskConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
+    ensemble: MainEnsembleConfig = field(default_factory=MainEnsembleConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     dump: DumpConfig = field(default_factory=DumpConfig)
     uncertainty: UncertaintyConfig = field(default_factory=UncertaintyConfig)

@@ -78,6 +78,7 @@ class PartFolder:
         missing = self.missing()
         if missing:
             raise DataError(f"{self.root}: parts must all be made, missing {', '.join(missing)}")
+        self.root.mkdir(parents=True, exist_ok=True)  # where there is no part to make
         for path in self.root.iterdir():
             if path.name in self.parts:
                 continue

@@ -11,9 +11,10 @@ from pipeline import tracking
 from pipeline.config import CONF, PipelineConfig, implementation
 from pipeline.errors import ConfigError, DataError
 from pipeline.parts import whole_folder
-from pipeline.report.cells import read_cells
+from pipeline.report.cells import CellIndex, read_cells
 from pipeline.report.latex import latex
 from pipeline.report.markdown import markdown
+from pipeline.report.paper_layouts import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
 from stages import run
@@ -22,10 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 def tables(config: PipelineConfig) -> None:
-    """Write {io.root}/tables/results.csv, and each table as .csv, .md and .tex."""
+    """Write {io.root}/tables/: each table as .csv, .md and .tex, results.csv, all_tables.tex."""
     root = Path(config.io.root)
     cells = read_cells(_cell_files(root / "metrics", config.task.name))
-    made = []
+    index = CellIndex(cells)
+    made = [paper_table(label, index) for label in config.report.paper_tables]
     for label, dotted in config.report.tables.items():
         key = f"report.tables.{label}"
         table = implementation(dotted, key)(cells)
@@ -35,10 +37,11 @@ def tables(config: PipelineConfig) -> None:
     with whole_folder(root / "tables") as out:
         write_results(out / "results.csv", made)
         beside = config.report.beside_paper
+        (out / "all_tables.tex").write_text(latex(made, beside), encoding="utf-8")
         for table in made:
             write_table(out / f"{table.name}.csv", table, beside)
             (out / f"{table.name}.md").write_text(markdown(table, beside), encoding="utf-8")
-            (out / f"{table.name}.tex").write_text(latex(table, beside), encoding="utf-8")
+            (out / f"{table.name}.tex").write_text(latex([table], beside), encoding="utf-8")
     with tracking.open_run(config, "tables") as log:
         log.artifacts(*sorted((root / "tables").iterdir()))
     shown = [one for table in made for one in table.cells]

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from pipeline.config import ROOT
 
 # Invented words: English, German, French.
 _VERBS = [
@@ -42,6 +48,29 @@ def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
     command = ["dpkg-deb", "--root-owner-group", "-b", str(tree), str(deb)]
     subprocess.run(command, check=True, capture_output=True)
     return deb
+
+
+def copy_repository(folder: Path, experiment: str, overrides: str) -> None:
+    """The repository's files as they are now, with nothing made yet, set to an experiment."""
+    listing = ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for name in names.split("\0"):
+        if name and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    (folder / "dvc.lock").unlink(missing_ok=True)
+    dag = folder / "conf" / "dag.yaml"
+    settings = yaml.safe_load(dag.read_text())
+    settings |= {"experiment": experiment, "overrides": overrides}
+    dag.write_text(yaml.safe_dump(settings))
+
+
+def environment_of_copy() -> dict[str, str]:
+    """What a command in such a copy runs in: its own stages, this Python."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONPATH", None)
+    return environment
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,9 @@ NEIGHBOURS = {
     ("uncertainty", "metrics"),  # sentence BLEU and WER for X-BLEU and X-WER
     ("decoding", "uncertainty"),  # the one kernel of statistics
     ("decoding", "data"),  # pieces to text
+    ("decoding", "ensembles"),  # who decodes
     ("report", "metrics"),  # the form of a cell
+    ("report", "uncertainty"),  # measures at every B and T of the sensitivity figures
 }
 
 

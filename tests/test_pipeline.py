@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,42 +12,26 @@ import pytest
 import yaml
 
 from pipeline.config import ROOT
+from tests.conftest import copy_repository, environment_of_copy
 
 TABLES = ("tab_nmt-bleu-asr-wer", "tab_sequence-error-detection", "tab_ood-detection")
 
 
-def _git(*arguments: str, cwd: Path) -> str:
-    result = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, check=True)
-    return result.stdout.decode()
-
-
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository's files as they are now, in a folder of their own, set to smoke size."""
+    """The repository in a folder of its own, set to smoke size."""
     folder = tmp_path_factory.mktemp("fresh") / "clone"
-    for name in _git("ls-files", "-z", "-c", "-o", "--exclude-standard", cwd=ROOT).split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    _git("init", "-q", cwd=folder)
-    (folder / "dvc.lock").unlink(missing_ok=True)
-    dag = folder / "conf" / "dag.yaml"
-    settings = yaml.safe_load(dag.read_text())
-    settings["experiment"] = "smoke"
     # Downloads are shared with the repository's own, so that a second test run needs no network.
-    settings["overrides"] = f"data.downloads={ROOT / 'outputs' / 'downloads'}"
-    dag.write_text(yaml.safe_dump(settings))
+    copy_repository(folder, "smoke", f"data.downloads={ROOT / 'outputs' / 'downloads'}")
     return folder
 
 
 def _repro(folder: Path) -> list[str]:
     """Run `dvc repro`; the stages that ran."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    environment.pop("PYTHONPATH", None)
     result = subprocess.run(
         [sys.executable, "-m", "dvc", "repro"],
         cwd=folder,
-        env=environment,
+        env=environment_of_copy(),
         capture_output=True,
         text=True,
         check=False,

@@ -21,8 +21,12 @@ def load_dictionary(path: Path) -> Any:
 
 
 def build_model(model: Mapping[str, Any], source_dictionary: Any, target_dictionary: Any) -> Any:
-    """A fairseq translation model with fresh weights from its full configuration (with `_name`)."""
+    """A fairseq model with fresh weights from its full configuration (with `_name`).
+
+    source_dictionary: None where sources are no symbols.
+    """
     translation = import_fairseq("fairseq.tasks.translation")
+    import_fairseq("pipeline.fairseq_bridge.vggtransformer")  # registers itself
     task = translation.TranslationTask(
         OmegaConf.structured(translation.TranslationConfig), source_dictionary, target_dictionary
     )
@@ -82,9 +86,16 @@ def load_member(
         raise MachineError(
             "decode.device must be a device of this machine, got cuda, which has none"
         )
-    member = build_model(model, source_dictionary, target_dictionary)
-    load_weights(member, weights)
-    return FairseqMember(member.to(device=device, dtype=getattr(torch, dtype)))
+    loaded = build_model(model, source_dictionary, target_dictionary)
+    load_weights(loaded, weights)
+    return _member_class(model["_name"])(loaded.to(device=device, dtype=getattr(torch, dtype)))
+
+
+def _member_class(architecture: str) -> type[FairseqMember]:
+    from pipeline.fairseq_bridge.speech_member import SpeechMember
+    from pipeline.fairseq_bridge.vggtransformer import ARCHITECTURE
+
+    return SpeechMember if architecture == ARCHITECTURE else FairseqMember
 
 
 @dataclass

@@ -63,17 +63,16 @@ class StackedTransformers:
         self.max_source_tokens = members[0].max_source_tokens
         self.max_target_tokens = members[0].max_target_tokens
         with torch.inference_mode():
-            self._embedding = torch.stack([one.embed_tokens.weight for one in decoders])
-            tied = decoders[0].output_projection.weight is decoders[0].embed_tokens.weight
-            output = [one.output_projection.weight for one in decoders]
-            self._output = self._embedding if tied else torch.stack(output)
+            self._embedding = [one.embed_tokens.weight for one in decoders]
+            # Copied, so that the largest product of all reads it in the order of memory.
+            self._output = torch.stack([one.output_projection.weight.t() for one in decoders])
             self._layers = [
                 _Layer([one.layers[depth] for one in decoders])
                 for depth in range(len(decoders[0].layers))
             ]
             norms = [one.layer_norm for one in decoders]
             self._norm = None if norms[0] is None else _Norm(norms)
-            self._logits = self._embedding.new_empty(0)
+            self._logits = self._output.new_empty(0)
 
     @torch.inference_mode()
     def encode(self, source: Tensor) -> _State:
@@ -92,8 +91,10 @@ class StackedTransformers:
     @torch.inference_mode()
     def step(self, state: _State, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, member, vocab] after prefix [row, token]."""
-        prefix = prefix.to(self._embedding.device)
-        x = self._embedding.index_select(1, prefix[:, -1]) * self._decoders[0].embed_scale
+        prefix = prefix.to(self._output.device)
+        last = prefix[:, -1]
+        x = torch.stack([one.index_select(0, last) for one in self._embedding])
+        x *= self._decoders[0].embed_scale
         if self._decoders[0].embed_positions is not None:
             x += torch.stack(
                 [
@@ -109,13 +110,13 @@ class StackedTransformers:
         if len(self._logits) < size:
             self._logits = x.new_empty(size)
         logits = self._logits[:size].view(self.n_member, len(prefix), self.vocab_size)
-        torch.bmm(x, self._output.transpose(1, 2), out=logits)
+        torch.bmm(x, self._output, out=logits)
         return logits.transpose(0, 1).float()
 
     @torch.inference_mode()
     def reorder(self, state: _State, row: Tensor, beam: int) -> _State:
         """State of the rows row [new row], from now on `beam` of a sentence in succession."""
-        row = row.to(self._embedding.device)
+        row = row.to(self._output.device)
         sentence = row[::beam] // state.beam
         mask, cross = state.mask, state.cross
         if len(sentence) != cross[0][0].shape[1]:

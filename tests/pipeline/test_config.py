@@ -135,3 +135,14 @@ def test_every_key_has_a_comment() -> None:
             if re.match(r"\s*[\w-]+: *[^\s|]", line) or re.match(r"[\w-]+:$", line):
                 described = "#" in line or "tab:" in line or line == "defaults:"
                 assert described, f"{path.name}: {line}"
+
+
+def test_a_speech_task_brings_its_model_training_and_decoding() -> None:
+    settings = _settings("task=asr")
+    assert settings.model.name == "vggtransformer_tiny"
+    assert (settings.train.name, settings.decode.beam) == ("asr", 20)
+    assert settings.model.settings["input_feat_per_channel"] == settings.data.speech.feature_bins
+    chosen = _settings("task=asr", "model=vggtransformer_2", "data.speech.feature_bins=80")
+    assert chosen.model.name == "vggtransformer_2"
+    with pytest.raises(ConfigError, match=r"input_feat_per_channel must be .*_bins \(40\), got 80"):
+        _settings("task=asr", "model=vggtransformer_2")

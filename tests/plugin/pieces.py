@@ -14,7 +14,7 @@ from pipeline.config import DecodeConfig, EnsembleConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.sentence import Sentence
-from pipeline.ensembles import Member
+from pipeline.ensembles import Ensemble
 from pipeline.ensembles.random_init import members
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.training import train_member
@@ -28,9 +28,9 @@ def short_training(job: TrainJob) -> None:
     train_member(replace(job, train={**job.train, "updates": job.train["settings"]["steps"]}))
 
 
-def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Member]:
+def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
     """An ensemble: the members of another kind, last first."""
-    return members(train_folder, ensemble)[::-1]
+    return [replace(one, members=one.members[::-1]) for one in members(train_folder, ensemble)]
 
 
 def one_best(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from sentencepiece import SentencePieceTrainer
 
 from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError, DataError, PipelineError
 from pipeline.fairseq_bridge.configuration import model_configuration
 from pipeline.fairseq_bridge.models import build_model, load_dictionary
 from pipeline.fairseq_bridge.weights import save_weights
@@ -18,17 +21,25 @@ from pipeline.parts import PartFolder, file_sha256, write_json
 from pipeline.store import Flag, open_store, validate
 from stages.decode import decode
 
+SMALL = [
+    "ensemble.seeds=[1,2]",
+    "train.keep_checkpoints=3",
+    "train.average_last=2",
+    "decode.beam=2",
+    "decode.batch_sentences=4",
+]
+
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        composed = compose(
-            "pipeline",
-            ["ensemble.seeds=[1,2]", "decode.beam=2", "decode.batch_sentences=4", *overrides],
-        )
+        composed = compose("pipeline", [*SMALL, *overrides])
     composed.io.root = str(root)
+    if not any("ensemble.also" in one for one in overrides):
+        composed.ensemble.also = {}  # whatever an experiment adds
     return typed(composed)
 
 
+UPDATES = (20, 40, 60)
 ALL_SETS = settings(Path()).task.test_sets
 TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
 ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
@@ -44,18 +55,22 @@ def prepare(folder: Path) -> None:
         words = "".join(f"▁w{one} 1\n" for one in range(20))
         (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
     for role in TEST_SETS:
-        with (folder / "test" / f"{role}.jsonl").open("w", encoding="utf-8") as file:
-            for place in range(5):
-                reference = f"w{place}" if role in IN_DOMAIN + ONLY_SCORED else None
-                sentence = {
-                    "id": place,
-                    "source": f"source {place}",
-                    "reference": reference,
-                    "source_pieces": [f"▁w{place}"] * place,
-                    "reference_pieces": None if reference is None else [f"▁w{place}"],
-                }
-                file.write(json.dumps(sentence) + "\n")
+        write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
+    write_sentences(folder / "dev.jsonl", has_reference=True)
     write_manifest(folder)
+
+
+def write_sentences(path: Path, has_reference: bool) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for place in range(5):
+            sentence = {
+                "id": place,
+                "source": f"source {place}",
+                "reference": f"w{place}" if has_reference else None,
+                "source_pieces": [f"▁w{place}"] * place,
+                "reference_pieces": [f"▁w{place}"] if has_reference else None,
+            }
+            file.write(json.dumps(sentence) + "\n")
 
 
 def write_manifest(folder: Path) -> None:
@@ -74,17 +89,21 @@ def train(folder: Path, prepared: Path) -> None:
     configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
     parts = PartFolder(folder, {f"seed_{seed}": f"digest {seed}" for seed in (1, 2)})
     for seed in (1, 2):
-        torch.manual_seed(seed)
-        model = build_model(configuration, dictionary, dictionary)
         with parts.building(f"seed_{seed}") as part:
-            save_weights(model.state_dict(), part / "average.safetensors")
+            names = ["average", *(f"update_{update:08d}" for update in UPDATES)]
+            for place, name in enumerate(names):
+                torch.manual_seed(10 * seed + place)
+                model = build_model(configuration, dictionary, dictionary)
+                save_weights(model.state_dict(), part / f"{name}.safetensors")
+            files = part.glob("*.safetensors")
             write_json(
                 part / "model.json",
                 {
                     "model": configuration,
                     "seed": seed,
+                    "updates": UPDATES[-1],
                     "vocabulary_sha256": file_sha256(path),
-                    "weights": {"average.safetensors": file_sha256(part / "average.safetensors")},
+                    "weights": {one.name: file_sha256(one) for one in files},
                 },
             )
     parts.write_manifest()
@@ -174,9 +193,35 @@ def test_one_member_may_search_for_all_and_another_store_may_give_hypotheses(roo
         assert store.best_texts() == texts
         assert str(root) not in str(store.attributes)
     with pytest.raises(
-        ConfigError, match=r"decode\.hypotheses must name a decode store, got .*a\.h5"
+        ConfigError, match=r"decode\.hypotheses must name a decode store or .*, got .*a\.h5"
     ):
         decode(settings(root, f"part={part}", "decode.hypotheses=a.h5"))
+
+
+def test_lines_of_text_may_give_hypotheses(root: Path) -> None:
+    prepared = root / "prepare" / "nmt_ende"
+    with (prepared / "units.model").open("wb") as file:
+        words = iter([f"w{one}" for one in range(10)])
+        SentencePieceTrainer.train(
+            sentence_iterator=words, model_writer=file, model_type="word", vocab_size=13,
+            minloglevel=2,
+        )  # fmt: skip
+    write_manifest(prepared)
+    for role in SEARCHED:
+        # Far more words than the length limit of a search, and one that no member knows.
+        text = f"w1\n\nw3 w3\nw4 ü\n{'w5 ' * 40}\n"
+        (root / f"{role}.txt").write_text(text, encoding="utf-8")
+    given = ["decode.self_check=true", f"decode.hypotheses='{root}/{{test_set}}.txt'"]
+    with open_store(made(root, "random_init.prex.newstest14", *given)) as store:
+        nothing = Flag.NO_HYPOTHESIS
+        assert store.flag.tolist() == [Flag.EMPTY_SOURCE | nothing, nothing, 0, 0, 0]
+        assert store.best_texts()[1:] == [None, "w3 w3", "w4<unk>", " ".join(["w5"] * 40)]
+        assert store.attributes["search_members"] == []
+        assert store.attributes["members"] == ["seed_1", "seed_2"]
+        assert set(store.read("/hypothesis/finished")) == {1}
+    (root / "MED.txt").write_text("w1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"MED\.txt must have a line for each of the 5 sentences"):
+        decode(settings(root, "part=random_init.prex.MED", *given))
 
 
 def test_the_same_part_twice_is_the_same_bytes(root: Path) -> None:
@@ -184,21 +229,41 @@ def test_the_same_part_twice_is_the_same_bytes(root: Path) -> None:
     assert made(root, "random_init.expr.newstest14").read_bytes() == first
 
 
-def test_all_parts_are_planned_and_strangers_go(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
+@pytest.fixture
+def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The parts of each run that are missing, which are made in this process."""
+    asked: list[list[str]] = []
 
     def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
         missing = folder.missing()
         asked.append(missing)
-        if len(asked) < 3:
-            for name in missing:
-                made(root, name)
-            folder.write_manifest()
+        for name in missing:
+            own: Any = OmegaConf.create(config)
+            OmegaConf.set_readonly(own, False)
+            own.part = name
+            decode(own)
+        folder.write_manifest()
         return missing
 
     monkeypatch.setattr("stages.decode.run_parts", run_parts)
+    return asked
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """The parts of each run, none of which is made."""
+    planned: list[set[str]] = []
+
+    def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
+        folder.root.mkdir(parents=True, exist_ok=True)
+        planned.append(set(folder.parts))
+        return []
+
+    monkeypatch.setattr("stages.decode.run_parts", run_parts)
+    return planned
+
+
+def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str]]) -> None:
     decode(settings(root))
     folder = root / "decode" / "nmt_ende"
     parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -207,12 +272,155 @@ def test_all_parts_are_planned_and_strangers_go(
         *(f"random_init.teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
         *(f"{member}.beam.{role}" for member in ("seed_1", "seed_2") for role in IN_DOMAIN),
     }
-    ensemble = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
+    (ensemble,) = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
     assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
+    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
+    found = report["ensembles"]["random_init"]
+    assert found["pairs"][0]["members"] == ["seed_1", "seed_2"]
+    assert (found["sentences"], found["tokens"]) == (4, 8)
+    assert found["kl_nats"] > 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     decode(settings(root))
     assert asked[-1] == []
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     decode(settings(root, "decode.beam=3"))
     assert set(asked[-1]) == {one for one in parts if "teacher_forcing" not in one}
+
+
+def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[set[str]]) -> None:
+    also = ["checkpoint", "checkpoint_average"]
+    given = [f"+ensemble@ensemble.also.{one}={one}" for one in also]
+    decode(settings(root, *given))
+    further = {one for one in planned[-1] if one.startswith("checkpoint")}
+    assert further == {
+        f"{kind}.seed_{seed}.{part}"
+        for kind in also
+        for seed in (1, 2)
+        for part in (
+            *(f"prex.{role}" for role in SEARCHED),
+            *(f"teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
+        )
+    }
+    folder = root / "decode" / "nmt_ende"
+    listed = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
+    assert [(one["kind"], one["name"], len(one["members"])) for one in listed] == [
+        ("random_init", "random_init", 2),
+        ("checkpoint", "checkpoint.seed_1", 3),
+        ("checkpoint", "checkpoint.seed_2", 3),
+        ("checkpoint_average", "checkpoint_average.seed_1", 1),
+        ("checkpoint_average", "checkpoint_average.seed_2", 1),
+    ]
+    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
+    assert set(report["ensembles"]) == {"random_init", "checkpoint.seed_1", "checkpoint.seed_2"}
+    with open_store(made(root, "checkpoint.seed_2.prex.PRM", *given)) as store:
+        assert store.attributes["ensemble"] == "checkpoint"
+
+
+def test_a_further_ensemble_of_the_main_kind_is_the_main_one(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
+    decode(settings(root, *given))
+    decode(settings(root, given[0]))
+    assert planned[0] == planned[1]
+
+
+def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
+    with pytest.raises(
+        PipelineError, match=r"members must differ, .* mc_dropout_1 and mc_dropout_2"
+    ):
+        decode(settings(root, *given))
+    assert planned == []
+
+
+OF_EVERY_KIND = {
+    "random_init": ("random_init", ["seed_1", "seed_2"], []),
+    "checkpoint": (
+        "checkpoint.seed_2",
+        ["seed_2.update_00000020", "seed_2.update_00000040", "seed_2.update_00000060"],
+        [],
+    ),
+    "checkpoint_average": ("checkpoint_average.seed_1", ["seed_1"], []),
+    "mc_dropout": (
+        "mc_dropout",
+        ["mc_dropout_1", "mc_dropout_2"],
+        ["ensemble.settings.members=2"],
+    ),
+    "snapshot": (
+        "snapshot.seed_1",
+        ["seed_1.update_00000020", "seed_1.update_00000040", "seed_1.update_00000060"],
+        ["ensemble.settings.cycles=3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+@pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
+def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> None:
+    name, members, given = OF_EVERY_KIND[kind]
+    part = f"{name}.{regime}.newstest14"
+    with open_store(
+        made(root, part, f"ensemble={kind}", "decode.self_check=true", *given)
+    ) as store:
+        assert (store.attributes["ensemble"], store.members) == (kind, members)
+        logprob = store.read("/token/logprob")
+        assert len({tuple(column) for column in logprob.T}) == len(members)
+
+
+def test_means_of_checkpoints_are_made_once_and_go_when_they_are_not_asked_for(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=checkpoint", "ensemble.settings.members=1", "ensemble.settings.average=2"]
+    decode(settings(root, *given))
+    made_folder = root / "resume" / "ensembles" / "nmt_ende"
+    assert len(list(made_folder.iterdir())) == 2
+    decode(settings(root))
+    assert list(made_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("own_dictionary", [False, True])
+def test_models_that_the_user_has_decode(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, own_dictionary: bool
+) -> None:
+    monkeypatch.chdir(root)
+    mine = Path("mine: a=b, 日本")
+    mine.mkdir(exist_ok=True)
+    prepared = root / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
+    words = prepared.read_text(encoding="utf-8").splitlines(keepends=True)
+    path = mine / "dict=.txt"
+    path.write_text("".join(words[:3] if own_dictionary else words), encoding="utf-8")
+    dictionary = load_dictionary(path)
+    side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
+    configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = build_model(configuration, dictionary, dictionary).state_dict()
+        cfg = {"model": {"_name": "transformer", "encoder": side, "decoder": side}}
+        torch.save({"args": None, "cfg": cfg, "model": model}, mine / f"lr=0.{seed}.pt")
+    given = [
+        "ensemble=imported",
+        "ensemble.seeds=[]",
+        f"ensemble.settings.checkpoints=['{mine}/lr=0.1.pt','{mine}/lr=0.2.pt']",
+        f"ensemble.settings.source_dictionary='{path}'",
+        f"ensemble.settings.target_dictionary='{path}'",
+    ]
+    caplog.set_level(logging.INFO)
+    with open_store(made(root, "imported.prex.newstest14", *given)) as store:
+        assert store.members == ["imported_1", "imported_2"]
+        assert store.n_hypothesis == 4 * 2
+    unknown = "7 of 10 source units and 2 of 5" if own_dictionary else "0 of 10 source units and 0"
+    assert f"unknown are {unknown}" in caplog.text
+
+
+def test_models_that_are_not_there_are_named(root: Path) -> None:
+    given = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* at least one, got \[\]"):
+        decode(settings(root, *given))
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* must name a file, got a=\.pt"):
+        decode(settings(root, *given, "ensemble.settings.checkpoints=['a=.pt']"))
 
 
 def test_a_part_that_is_not_planned_is_refused_with_the_names(root: Path) -> None:

@@ -1,135 +1,21 @@
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 from sacrebleu.metrics import BLEU
 from sklearn.metrics import roc_auc_score
 
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio, sentence_bleu
-from pipeline.parts import PartFolder
-from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 from stages.metrics import metrics
-
-WORDS = ["a", "b", "c", "d", "e"]
-N = 12
-SEEDS = ["seed_1", "seed_2"]
-FORCED = "random_init.teacher_forcing.newstest14"
+from tests.stages.made_run import FORCED, SEEDS, N, Run, settings
 
 
 def word_counts(hypotheses: list[str], references: list[str]) -> float:
     return float(sum(len(one.split()) for one in hypotheses))
-
-
-def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        fixed = [f"io.root='{root}'", "metrics.resamples=50"]
-        return typed(compose("pipeline", [*fixed, *overrides]))
-
-
-class Run:
-    """The folders that decode and uncertainty leave, of random texts and numbers."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.random = np.random.default_rng(0)
-        self.references = [self._text() for _ in range(N)]
-        self.texts: dict[str, list[str | None]] = {}
-        self.logprob: list[np.ndarray] = []
-        self.stores: list[tuple[str, dict[str, Any], bool]] = [
-            *(
-                (f"random_init.prex.{name}", {"test_set": name}, name == "newstest14")
-                for name in ("newstest14", "PRM", "L-FR", "L-DE")
-            ),
-            ("random_init.expr.newstest14", {"combination": "expr"}, True),
-            *((f"{s}.beam.newstest14", {"ensemble": s, "members": [s]}, True) for s in SEEDS),
-            (FORCED, {"regime": "teacher_forcing"}, True),
-        ]
-
-    def write(self) -> None:
-        folder = PartFolder(
-            self.root / "decode" / "nmt_ende", {part: part for part, _, _ in self.stores}
-        )
-        for part, attributes, with_references in self.stores:
-            with folder.building(part) as path:
-                self._store(path / "store.h5", part, attributes, with_references)
-            if part.startswith("random_init") and part != FORCED:
-                self.measures(part)
-        folder.write_manifest()
-
-    def measures(self, part: str, **columns: object) -> pd.DataFrame:
-        rows = [
-            pd.DataFrame(
-                {
-                    "sentence_id": np.arange(N),
-                    "beam": beam,
-                    "temperature": 10.0,
-                    "length_norm": True,
-                    "flag": np.zeros(N, dtype=np.uint8),
-                    "prex_entropy_s": self.random.random(N),
-                    "prex_rmi_s": np.zeros(N),
-                    "xbleu": np.full(N, np.nan),
-                    "var_p": np.zeros(N),
-                    "ln_var_p": self.random.random(N),
-                    **columns,
-                }
-            )
-            for beam in (1, 5)
-        ]
-        frame = pd.concat(rows, ignore_index=True)
-        path = self.root / "uncertainty" / "nmt_ende" / part
-        path.mkdir(parents=True, exist_ok=True)
-        frame.to_parquet(path / "sequence.parquet")
-        null = {"xbleu": "needs the decodes of at least two single members, got 0"}
-        (path / "checks.json").write_text(json.dumps({"null": null}))
-        return frame
-
-    def cells(self, *overrides: str) -> dict[tuple[str, ...], dict[str, str]]:
-        metrics(settings(self.root, *overrides))
-        path = self.root / "metrics" / "nmt_ende" / "cells.csv"
-        with path.open(encoding="utf-8", newline="") as file:
-            names = ("test_set", "ensemble", "hypotheses", "B", "column", "metric")
-            return {tuple(row[one] for one in names): row for row in csv.DictReader(file)}
-
-    def _text(self) -> str:
-        return " ".join(self.random.choice(WORDS, self.random.integers(1, 7)))
-
-    def _store(self, path: Path, part: str, given: dict[str, Any], with_references: bool) -> None:
-        attributes = {
-            "task": "nmt_ende",
-            "test_set": "newstest14",
-            "ensemble": "random_init",
-            "regime": "beam",
-            "combination": "prex",
-            "members": SEEDS,
-            "vocab_size": 9,
-            "signature": f"part:{part}",
-        } | given
-        forced = attributes["regime"] == "teacher_forcing"
-        self.texts[part] = [*self.references] if forced else [self._text() for _ in range(N)]
-        with StoreWriter(path, **attributes) as store:
-            for i in range(N):
-                reference = self.references[i] if with_references else None
-                text = self.texts[part][i]
-                hypotheses = [] if text is None else [self._hypothesis(text, attributes)]
-                if forced:
-                    self.logprob.append(hypotheses[0].statistics.logprob)
-                store.add_sentence(i, "source", reference, hypotheses)
-
-    def _hypothesis(self, text: str, attributes: dict[str, Any]) -> Hypothesis:
-        n_token, n_member = len(text.split()) + 1, len(attributes["members"])
-        logprob = np.float32(-self.random.random((n_token, n_member)))
-        zeros = [np.zeros(n_token)] * 5
-        statistics = TokenStatistics(logprob, np.zeros((n_token, n_member)), *zeros)
-        return Hypothesis(np.zeros(n_token, dtype=int), text, 0.0, True, statistics)
 
 
 @pytest.fixture

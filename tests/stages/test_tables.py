@@ -11,6 +11,7 @@ from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
 from pipeline.report.paper import paper_cells
+from pipeline.report.paper_layouts import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from stages.tables import tables
 
@@ -24,7 +25,7 @@ def my_table(cells: pd.DataFrame) -> Table:
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", [f"io.root='{root}'", *overrides]))
+        return typed(compose("pipeline", [f"io.root='{root}'", "tracking=off", *overrides]))
 
 
 @pytest.fixture
@@ -47,26 +48,39 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_writes_each_table_three_times_and_all_cells_once(root: Path) -> None:
-    tables(settings(root))
+    config = settings(root)
+    tables(config)
     folder = root / "tables"
     names = {path.name for path in folder.iterdir()}
-    stems = [label.replace(":", "_") for label in LABELS]
+    made = [*LAYOUTS, *config.report.tables]
+    assert {"beyond:ood-detection", "beyond:copy-through"} < {*config.report.tables}
+    stems = [label.replace(":", "_") for label in made]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
-    assert names == expected | {"results.csv"}
+    assert names == expected | {"results.csv", "all_tables.tex"}
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
+    assert {row["table"] for row in rows} == {*LAYOUTS, "beyond:ood-detection"}
+    assert all(row["value"] or row["reason"] for row in rows)
+    of_run = [row for row in rows if row["table"] in LABELS and row["column"] != "copy_through"]
     of_paper = [one for label in LABELS for one in paper_cells(label)]
-    assert len(rows) == sum(one.key.task == "nmt_ende" for one in of_paper)
-    assert {row["reason"] for row in rows if not row["value"]} == {
+    assert len(of_run) == sum(one.key.task == "nmt_ende" for one in of_paper)
+    assert {row["reason"] for row in of_run if not row["value"]} == {
         "test set LTC is not part of this run of nmt_ende"
     }
-    assert {row["task"] for row in rows} == {"nmt_ende"}
+    assert {row["task"] for row in of_run} == {"nmt_ende"}
+    text = (folder / "all_tables.tex").read_text(encoding="utf-8")
+    assert text.count("\\begin{table}") == len(made)
 
 
 def test_a_table_of_the_users_own(root: Path) -> None:
     tables(settings(root, "+report.tables.mine=tests.stages.test_tables.my_table"))
     assert "| all | **" not in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")
     assert "tab:mine,nmt_ende" in (root / "tables" / "results.csv").read_text(encoding="utf-8")
+
+
+def test_refuses_a_label_that_the_paper_lacks(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"report\.paper_tables must list .*, got tab:mine"):
+        tables(settings(root, "report.paper_tables=[tab:mine]"))
 
 
 def test_refuses_a_function_that_makes_no_table(root: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pipeline.errors import ConfigError, PipelineError
+from pipeline.errors import ConfigError, MachineError, PipelineError
 from pipeline.fairseq_bridge import training
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.training import train_member
+from pipeline.fairseq_bridge.training_settings import training_configuration
 
 LAYER = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 TRAIN = {
@@ -30,12 +31,15 @@ TRAIN = {
     "precision": "fp32",
     "learning_rate": 5e-3,
     "schedule": "cosine",
+    "cycles": 1,
     "warmup_updates": 3,
+    "optimizer": "adam",
     "adam_betas": [0.9, 0.98],
     "clip_norm": 1.0,
     "weight_decay": 0.0,
     "label_smoothing": 0.1,
     "validate_interval_updates": 6,
+    "validate_quality_sentences": 7,
     "checkpoint_interval_updates": 3,
     "keep_checkpoints": 3,
     "average_last": 2,
@@ -94,35 +98,128 @@ def test_member_holds_weights_their_average_and_its_curve(undisturbed: dict[str,
         "update_00000012.safetensors",
     ]
     curve = undisturbed["curve.csv"].decode().splitlines()
-    assert curve[0] == "update,train_loss_nats,valid_loss_nats"
+    assert curve[0] == "update,train_loss_nats,valid_loss_nats,valid_bleu"
     assert [line.split(",")[0] for line in curve[1:]] == ["6", "12"]
     model = json.loads(undisturbed["model.json"])
     assert model["seed"] == 1
     assert model["model"]["encoder"]["embed_dim"] == 16
 
 
-@pytest.mark.parametrize("kept", [3, 7, 11])
-def test_case_19_interrupted_training_ends_as_the_undisturbed(
-    data: Path,
-    tmp_path: Path,
-    undisturbed: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    kept: int,
-) -> None:
-    job = _job(data, tmp_path / "out")
+def _interrupt(job: TrainJob, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Train so many updates of a job, then stop as by Ctrl-C."""
 
     def interrupted(items: Iterable[Any], **_: Any) -> Iterator[Any]:
-        yield from islice(items, kept)
+        yield from islice(items, after)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(training, "progress", interrupted)
         with pytest.raises(KeyboardInterrupt):
             train_member(job)
-    newest = max(job.resume.glob("state_*.pt"))
-    newest.with_name("state_99999999.pt").write_bytes(b"")  # a kill in the middle of writing
+
+
+@pytest.mark.parametrize("after", [3, 7, 11])
+def test_case_19_interrupted_training_ends_as_the_undisturbed(
+    data: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    job = _job(data, tmp_path / "out")
+    _interrupt(job, monkeypatch, after)
     train_member(job)
     assert _bytes(job.out) == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("damaged", "left", "resumed_at"),
+    [
+        ("state_00000009.pt", 0, 6),
+        ("state_00000009.pt", 0.5, 6),
+        ("update_00000009.safetensors", 0.5, 6),
+        ("update_00000006.safetensors", 0, None),
+    ],
+)
+def test_damaged_state_or_weights_are_passed_over_with_a_sentence(
+    data: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    damaged: str,
+    left: float,
+    resumed_at: int | None,
+) -> None:
+    job = _job(data, tmp_path / "out")
+    _interrupt(job, monkeypatch, 11)
+    path = job.resume / damaged
+    path.write_bytes(path.read_bytes()[: int(left * path.stat().st_size)])
+    with caplog.at_level("INFO"):
+        train_member(job)
+    assert f"{damaged} is not whole, and state_00000009.pt is passed over" in caplog.text
+    assert ("goes on after update" in caplog.text) == (resumed_at is not None)
+    assert resumed_at is None or f"goes on after update {resumed_at}" in caplog.text
+    assert _bytes(job.out) == undisturbed
+
+
+def test_interrupted_training_in_mixed_precision_ends_as_the_undisturbed(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, job = (_job(data, tmp_path / name, precision="bf16") for name in ("alone", "out"))
+    train_member(alone)
+    _interrupt(job, monkeypatch, 7)
+    train_member(job)
+    assert _bytes(job.out) == _bytes(alone.out)
+    assert load_file(job.out / "average.safetensors").popitem()[1].dtype == torch.bfloat16
+
+
+def test_fp16_without_a_gpu_is_refused(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(MachineError, match=r"train\.precision must be .* got fp16"):
+        train_member(_job(data, tmp_path / "out", precision="fp16"))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_precision_is_fairseqs_on_a_gpu(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    common = training_configuration(_job(data, tmp_path / "out", precision=precision)).common
+    assert (common.fp16, common.bf16) == (precision == "fp16", precision == "bf16")
+
+
+def test_weights_at_the_ends_of_cycles_are_kept(data: Path, tmp_path: Path) -> None:
+    job = _job(data, tmp_path / "out", cycles=2, keep_checkpoints=1, average_last=1)
+    train_member(job)
+    assert [path.name for path in sorted(job.out.glob("update_*"))] == [
+        "update_00000006.safetensors",
+        "update_00000012.safetensors",
+    ]
+    average = (job.out / "average.safetensors").read_bytes()
+    assert average == (job.out / "update_00000012.safetensors").read_bytes()
+
+
+def test_each_cycle_starts_at_the_peak(data: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "data"
+    plain.symlink_to(data)
+    trainer = training._build_trainer(_job(plain, tmp_path / "out", cycles=2))
+    rates = [trainer.lr_scheduler.step_update(done) for done in range(13)]
+    assert rates[3] == rates[6] == rates[12] == pytest.approx(5e-3)
+    assert rates[:4] == sorted(rates[:4])
+    assert rates[3:6] == sorted(rates[3:6], reverse=True)
+    assert rates[6:12] == sorted(rates[6:12], reverse=True)
+    assert rates[9] == pytest.approx(2.5e-3)
+
+
+def test_quality_on_dev_can_be_left_out(data: Path, tmp_path: Path) -> None:
+    job = _job(data, tmp_path / "out", updates=6, validate_quality_sentences=0)
+    train_member(job)
+    header, *rows = (job.out / "curve.csv").read_text().splitlines()
+    assert header == "update,train_loss_nats,valid_loss_nats"
+    assert [row.split(",")[0] for row in rows] == ["6"]
 
 
 def test_case_3_seeds_make_different_members_and_zero_is_a_seed(

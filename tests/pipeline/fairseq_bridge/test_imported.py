@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hydra.core.global_hydra import GlobalHydra
+from safetensors.torch import load_file
+
+from pipeline.errors import DataError
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.imported import convert_checkpoint
+from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_dictionary, load_member
+
+SOURCE = torch.tensor([[5, 6, 7, 2]])
+PREFIX = torch.tensor([[2, 9, 10]])
+SIDE = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
+# What fairseq's parser leaves of a command line for this model.
+ARGUMENTS = {
+    "arch": "transformer_wmt_en_de",
+    "seed": 7,
+    "source_lang": "en",
+    "target_lang": "de",
+    **{
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in SIDE.items()
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mine: a=b, 日本")
+    for language in ("en", "de"):
+        words = "".join(f"w{one}@@ 1\n" for one in range(20))
+        (folder / f"dict.{language}.txt").write_text(words, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    dictionary = load_dictionary(folder / "dict.de.txt")
+    torch.manual_seed(1)
+    configuration = model_configuration("transformer", {"encoder": SIDE, "decoder": SIDE})
+    return build_model(configuration, dictionary, dictionary).eval()
+
+
+def save(folder: Path, model: Any, /, **changes: Any) -> Path:
+    path = folder / "checkpoint best=1.pt"
+    state = {
+        "args": Namespace(**ARGUMENTS),
+        "model": model.state_dict(),
+        "optimizer_history": [{"num_updates": 60, "lr_scheduler_state": {"best": 2.5}}],
+        "extra_state": {"val_loss": np.float64(3.25)},
+    }
+    torch.save(state | changes, path)
+    return path
+
+
+def converted(folder: Path, path: Path) -> dict[str, Any]:
+    dictionaries = folder / "dict.en.txt", folder / "dict.de.txt"
+    return convert_checkpoint(path, *dictionaries, folder / "weights.safetensors")
+
+
+def same_as(folder: Path, description: dict[str, Any], model: Any) -> bool:
+    dictionary = load_dictionary(folder / "dict.de.txt")
+    loaded = load_member(
+        description["model"], folder / "weights.safetensors", dictionary, dictionary
+    )
+    found, expected = (
+        torch.cat(list(one.force(SOURCE, PREFIX, [3]))) for one in (loaded, FairseqMember(model))
+    )
+    return torch.equal(found, expected)
+
+
+def test_an_old_checkpoint_with_arguments_is_the_same_model(folder: Path, model: Any) -> None:
+    state_before = GlobalHydra.instance().hydra
+    description = converted(folder, save(folder, model))
+    assert same_as(folder, description, model)
+    assert description["architecture"] == "transformer_wmt_en_de"
+    assert (description["seed"], description["updates"]) == (7, 60)
+    assert (description["source_language"], description["target_language"]) == ("en", "de")
+    assert GlobalHydra.instance().hydra is state_before
+
+
+def test_a_checkpoint_with_a_configuration_is_the_same_model(folder: Path, model: Any) -> None:
+    flat = {"_name": "transformer_wmt_en_de", **ARGUMENTS}
+    nested = {"_name": "transformer", "encoder": SIDE, "decoder": SIDE}
+    for settings in (Namespace(**flat), flat, nested):
+        cfg = {"model": settings, "common": {"seed": 5}, "task": {"source_lang": "en"}}
+        description = converted(folder, save(folder, model, args=None, cfg=cfg))
+        assert same_as(folder, description, model)
+        assert (description["seed"], description["target_language"]) == (5, None)
+
+
+def test_half_precision_is_kept_in_single(folder: Path, model: Any) -> None:
+    half = {name: value.half() for name, value in model.state_dict().items()}
+    converted(folder, save(folder, model, model=half))
+    weights = load_file(folder / "weights.safetensors")
+    assert {value.dtype for value in weights.values()} == {torch.float32}
+
+
+class Malicious:
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.target),)
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+
+def test_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> None:
+    path = save(folder, model, extra_state=Malicious(folder / "made"))
+    with pytest.raises(DataError, match=r"best=1\.pt must hold tensors, .* got objects of .*mkdir"):
+        converted(folder, path)
+    assert not (folder / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"args": None}, r"settings of its model \(args or cfg\), got none"),
+        ({"args": Namespace(arch="lstm")}, "must be a transformer of fairseq, got .* lstm"),
+        ({"args": Namespace(arch="nothing")}, "got the architecture nothing"),
+        ({"model": None}, "must be a fairseq checkpoint with a model"),
+        ({"model": {}}, "must hold the weights of its own model"),
+        ({"args": Namespace(**ARGUMENTS | {"encoder_layers": "two"})}, "settings of a transformer"),
+        (
+            {"model": {"decoder.embed_tokens.weight": torch.zeros(30, 8)}},
+            r"trained with the 24 units of .*dict\.de\.txt, got 30",
+        ),
+    ],
+)
+def test_what_is_no_checkpoint_of_a_transformer_is_named(
+    folder: Path, model: Any, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        converted(folder, save(folder, model, **changes))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"not a checkpoint at all"])
+def test_a_damaged_file_is_named(folder: Path, content: bytes) -> None:
+    path = folder / "damaged.pt"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"damaged\.pt must"):
+        converted(folder, path)
+
+
+def test_half_a_file_is_named(folder: Path, model: Any) -> None:
+    path = save(folder, model)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataError, match=r"best=1\.pt must"):
+        converted(folder, path)

@@ -1,0 +1,186 @@
+"""The VGG-Transformer is fairseq's, and as a member it sees neither padding nor its batch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from pipeline.config import CONF
+from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.models import build_model, load_weights
+from pipeline.fairseq_bridge.speech_member import SpeechMember
+from pipeline.fairseq_bridge.vggtransformer import _examples_of_fairseq, _vgg
+from pipeline.fairseq_bridge.weights import save_weights
+
+BINS = 6
+SETTINGS = {
+    "input_feat_per_channel": BINS,
+    "in_channels": 3,
+    "position_rows": 4,
+    "vggblock_enc_config": "[(4, 3, 2, 1, False), (8, 3, 2, 2, True)]",
+    "transformer_enc_config": "((16, 2, 16, True, 0.1, 0.1, 0.1),) * 2",
+    "enc_output_dim": 12,
+    "tgt_embed_dim": 8,
+    "conv_dec_config": "((16, 3, True),) * 2",
+    "transformer_dec_config": "((12, 2, 16, True, 0.1, 0.1, 0.1),) * 2",
+}
+PREFIX = torch.tensor([[2, 9, 10, 5], [2, 11, 12, 7], [2, 4, 4, 4]])
+LENGTHS = (1, 13, 24, 50)
+
+
+@pytest.fixture(scope="module")
+def dictionary() -> Any:
+    vocabulary = import_fairseq("fairseq.data").Dictionary()
+    for word in range(20):
+        vocabulary.add_symbol(f"▁w{word}")
+    return vocabulary
+
+
+def _model(dictionary: Any, **settings: Any) -> Any:
+    torch.manual_seed(1)
+    configuration = model_configuration("vggtransformer", {**SETTINGS, **settings})
+    return build_model(configuration, None, dictionary).eval()
+
+
+@pytest.fixture(scope="module")
+def member(dictionary: Any) -> SpeechMember:
+    return SpeechMember(_model(dictionary))
+
+
+def _utterances(lengths: tuple[int, ...]) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(length, BINS, generator=generator) for length in lengths]
+
+
+def _batch(utterances: list[torch.Tensor]) -> torch.Tensor:
+    pad = torch.nn.utils.rnn.pad_sequence
+    return pad(utterances, batch_first=True, padding_value=torch.nan)
+
+
+def test_it_is_fairseq_s_own_model_with_other_settings_off(dictionary: Any) -> None:
+    ours = _model(dictionary, position_rows=0, in_channels=1)
+    names = [name for name in SETTINGS if name.endswith(("config", "dim", "channel"))]
+    arguments = argparse.Namespace(**{name: SETTINGS[name] for name in names}, in_channels=1)
+    with pytest.warns(FutureWarning, match="weight_norm"):
+        theirs = _vgg.VGGTransformerModel.build_model(
+            arguments, types.SimpleNamespace(target_dictionary=dictionary)
+        )
+    theirs.load_state_dict(ours.state_dict())
+    sources = torch.stack(_utterances((30, 30, 30)))
+    lengths = torch.tensor([30, 30, 30])
+    with torch.inference_mode():
+        one, _ = ours(sources, lengths, PREFIX)
+        other, _ = theirs.eval()(sources, lengths, PREFIX)
+    torch.testing.assert_close(one, other)
+
+
+def test_the_paper_s_model_has_fairseq_s_own_settings() -> None:
+    arguments = argparse.Namespace()
+    _vgg.vggtransformer_2(arguments)
+    _vgg.base_architecture(arguments)
+    del arguments.transformer_context  # of another of its models
+    ours = yaml.safe_load((CONF / "model" / "vggtransformer_2.yaml").read_text())["settings"]
+    assert {name: ours[name] for name in vars(arguments)} == vars(arguments)
+    assert model_configuration("vggtransformer", {})["position_rows"] == ours["position_rows"] == 0
+
+
+def test_case_5_the_encoder_sees_no_padding(member: SpeechMember) -> None:
+    utterances = _utterances(LENGTHS)
+    batch = torch.nn.utils.rnn.pad_sequence(utterances, batch_first=True, padding_value=100.0)
+    with torch.inference_mode():
+        together = member.model.encoder(batch, torch.tensor(LENGTHS))["encoder_out"]
+        for place, utterance in enumerate(utterances):
+            alone = member.encoded(utterance[None])["encoder_out"][:, 0]
+            torch.testing.assert_close(
+                together[: len(alone), place], alone, atol=1e-5, rtol=0, check_stride=False
+            )
+            assert len(alone) == -(-len(utterance) // 12)
+
+
+def test_case_5_one_in_a_batch_of_64_is_scored_as_alone(member: SpeechMember) -> None:
+    utterances = _utterances(tuple(range(3, 67)))
+    prefix = PREFIX[:1].expand(64, -1)
+    together = list(member.force(_batch(utterances), prefix, [4] * 64))
+    for place in range(0, 64, 9):
+        (alone,) = member.force(utterances[place][None], prefix[:1], [4])
+        torch.testing.assert_close(together[place], alone, atol=1e-5, rtol=0)
+
+
+def test_steps_give_what_the_whole_decoder_gives(member: SpeechMember) -> None:
+    source = _batch(_utterances(LENGTHS[:3]))
+    whole = list(member.force(source, PREFIX, [4, 3, 2]))
+    assert [tuple(one.shape) for one in whole] == [(4, 24), (3, 24), (2, 24)]
+    state = member.encode(source)
+    for place in range(4):
+        step = member.step(state, PREFIX[:, : place + 1])
+        for sentence in range(3):
+            if place < len(whole[sentence]):
+                torch.testing.assert_close(
+                    step[sentence], whole[sentence][place], atol=1e-5, rtol=0
+                )
+
+
+def test_rows_go_on_from_the_prefixes_that_they_are_reordered_to(member: SpeechMember) -> None:
+    source = _batch(_utterances(LENGTHS[:3]))
+    state = member.encode(source)
+    member.step(state, torch.tensor([[2]] * 3))
+    state = member.reorder(state, torch.tensor([0, 0, 1, 1, 2, 2]), 2)
+    second = [[2, 9], [2, 11], [2, 4], [2, 5], [2, 6], [2, 7]]
+    member.step(state, torch.tensor(second))
+    state = member.reorder(state, torch.tensor([3, 2, 5, 5]), 2)  # the first sentence is over
+    prefix = torch.tensor([[2, 5, 9], [2, 4, 9], [2, 7, 8], [2, 7, 4]])
+    step = member.step(state, prefix)
+    whole = list(member.force(source[[1, 1, 2, 2]], prefix, [3] * 4))
+    torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]), atol=1e-5, rtol=0)
+
+
+def test_weights_come_back_from_a_safetensors_file(dictionary: Any, tmp_path: Path) -> None:
+    model, path = _model(dictionary), tmp_path / "average.safetensors"
+    save_weights(model.state_dict(), path)
+    torch.manual_seed(2)
+    again = build_model(model_configuration("vggtransformer", SETTINGS), None, dictionary)
+    load_weights(again, path)
+    for one, other in zip(model.state_dict().values(), again.state_dict().values(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_frames_of_another_size_are_refused(member: SpeechMember) -> None:
+    with pytest.raises(DataError, match="must have the model's 6 bins, got 7"):
+        member.encode(torch.zeros(1, 4, 7))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("conv_dec_config", "((16, 1, True),)", "kernels > 1"),
+        ("conv_dec_config", "()", "at least one tuple of 3 values"),
+        ("vggblock_enc_config", "[(4, 3, (2, 2), 1, False)]", "whole numbers for pooling"),
+        ("transformer_enc_config", "__import__('os').abort()", "at least one tuple of 7"),
+        ("enc_output_dim", 16, r"width of the decoder's layers \(12\), got 16"),
+        ("position_rows", 3, "even number >= 0, got 3"),
+    ],
+)
+def test_settings_that_cannot_work_are_named(
+    dictionary: Any, setting: str, value: Any, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"model\.settings\.{setting} must .*{message}"):
+        _model(dictionary, **{setting: value})
+
+
+def test_a_package_of_the_user_s_that_is_called_examples_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = types.ModuleType("examples")
+    monkeypatch.setitem(sys.modules, "examples", own)
+    with _examples_of_fairseq():
+        assert sys.modules["examples"] is not own
+    assert sys.modules["examples"] is own

@@ -1,0 +1,47 @@
+"""Settings that must go together, each named with the rule and its value."""
+
+from __future__ import annotations
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.errors import ConfigError
+
+
+def _settings(*overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", list(overrides)))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["train.cycles=2"], r"train\.cycles must be 1 where train\.schedule is inverse_sqrt"),
+        (
+            ["train.cycles=3", "train.schedule=cosine", "train.updates=1600"],
+            r"train\.cycles must cut train\.updates=1600 into whole multiples of .*=100, got 3",
+        ),
+        (
+            ["train.cycles=32", "train.schedule=cosine", "train.updates=1600"],
+            r"train\.cycles must cut train\.updates=1600 .* got 32",
+        ),
+        (
+            ["train.cycles=8", "train.schedule=cosine", "train.updates=1600"],
+            r"train\.warmup_updates must be < the 200 updates of a cycle .* got 200",
+        ),
+        (
+            ["train.schedule=cosine", "train.updates=500", "train.warmup_updates=500"],
+            r"train\.warmup_updates must be < the 500 updates of a cycle .* got 500",
+        ),
+        (["train.updates=450"], r"train\.average_last must be <= the 4 checkpoints .* got 5"),
+    ],
+)
+def test_training_settings_must_go_together(overrides: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        _settings(*overrides)
+
+
+def test_cycles_that_divide_the_training_pass() -> None:
+    settings = _settings("train.cycles=4", "train.schedule=cosine", "train.updates=1600")
+    assert settings.train.cycles == 4

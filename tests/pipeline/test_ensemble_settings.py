@@ -1,0 +1,58 @@
+"""Settings of ensembles, composed from conf/."""
+
+from __future__ import annotations
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, MainEnsembleConfig, plain, typed
+from pipeline.errors import ConfigError
+
+
+def ensemble(*overrides: str) -> MainEnsembleConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", list(overrides))).ensemble
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "checkpoint_average", "mc_dropout"])
+def test_a_further_ensemble_follows_the_seeds_of_the_main_one(kind: str) -> None:
+    found = ensemble(
+        f"+ensemble@ensemble.also.{kind}={kind}", "ensemble.seeds=[7,8]", "ensemble=random_init"
+    )
+    assert plain(found.also[kind].seeds) == [7, 8]
+    assert found.also[kind].name == kind
+
+
+def test_a_further_ensemble_of_the_same_kind_needs_a_name_of_its_own() -> None:
+    given = ["+ensemble@ensemble.also.pairs=checkpoint", "ensemble.also.pairs.settings.members=2"]
+    with pytest.raises(ConfigError, match=r"ensemble\.also\.pairs must be called as its name"):
+        ensemble(*given[:1])
+    found = ensemble(*given, "ensemble.also.pairs.name=pairs")
+    assert found.also["pairs"].settings["members"] == 2
+
+
+def test_rules_hold_for_further_ensembles_too() -> None:
+    with pytest.raises(ConfigError, match=r"ensemble\.also\.checkpoint\.seeds must be whole"):
+        ensemble(
+            "+ensemble@ensemble.also.checkpoint=checkpoint", "+ensemble.also.checkpoint.seeds=[-1]"
+        )
+
+
+@pytest.mark.parametrize(
+    "where", ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
+)
+def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> None:
+    key = "ensemble.also.checkpoint" if where.startswith("+") else "ensemble"
+    with pytest.raises(ConfigError, match=r"train\.keep_checkpoints must be >= the 30 .* got 5"):
+        ensemble(
+            where,
+            f"{key}.settings.members=6",
+            f"{key}.settings.average=5",
+            f"{key}.settings.every=5",
+        )
+
+
+def test_given_models_need_no_training_run() -> None:
+    assert plain(ensemble("ensemble=imported").seeds) == []
+    with pytest.raises(ConfigError, match=r"ensemble\.seeds must be distinct and at least one"):
+        ensemble("ensemble.seeds=[]")

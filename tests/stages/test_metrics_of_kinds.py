@@ -1,0 +1,175 @@
+"""Cells of kinds of ensembles, of teacher forcing, copying, absent sets and speech."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.stages.made_run import SEEDS, N, Run
+
+SETS = ("newstest14", "PRM")
+
+
+def checkpoint(seed: str) -> dict[str, Any]:
+    return {"ensemble": "checkpoint", "members": [f"{seed}.update_1", f"{seed}.update_2"]}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Two ensembles of checkpoints beside one of random initialisations."""
+    made = Run(tmp_path / "out: 日本")
+    made.stores += [
+        (f"checkpoint.{seed}.prex.{role}", checkpoint(seed) | {"test_set": role}, role != "PRM")
+        for seed in SEEDS
+        for role in SETS
+    ]
+    made.stores += [
+        (
+            f"checkpoint.{seed}.teacher_forcing.newstest14",
+            checkpoint(seed) | {"regime": "teacher_forcing"},
+            True,
+        )
+        for seed in SEEDS
+    ]
+    dede = {"regime": "teacher_forcing", "test_set": "L-DEDE"}
+    made.stores.append(("random_init.teacher_forcing.L-DEDE", dede, True))
+    return made
+
+
+def test_one_checkpoint_ensemble_from_each_run_makes_one_cell_with_a_spread(run: Run) -> None:
+    run.write()
+    cells = run.cells()
+    bleu = cells["newstest14", "checkpoint", "prex", "", "bleu", "bleu"]
+    prr = cells["newstest14", "checkpoint", "prex", "1", "prex_entropy_s", "prr"]
+    auc = cells["PRM", "checkpoint", "prex", "5", "prex_entropy_s", "roc_auc"]
+    nll = cells["newstest14", "checkpoint", "expr", "", "nll", "nll"]
+    assert all(float(cell["spread"]) > 0 for cell in (bleu, prr, auc, nll))
+    assert auc["n"] == str(2 * N)
+    constant = cells["PRM", "checkpoint", "prex", "5", "prex_rmi_s", "roc_auc"]
+    assert (constant["value"], constant["spread"]) == ("50", "0")
+
+
+def test_single_models_are_the_members_of_the_main_ensemble(run: Run) -> None:
+    run.write()
+    of_both = run.cells()["newstest14", "single", "-", "", "nll", "nll"]
+    assert "random_init.teacher_forcing" in of_both["signature"]
+    of_checkpoints = run.cells("ensemble.name=checkpoint")
+    single = of_checkpoints["newstest14", "single", "-", "", "nll", "nll"]
+    assert float(single["value"]) != float(of_both["value"])
+
+
+def test_averages_of_checkpoints_have_no_combination(run: Run) -> None:
+    run.stores += [
+        (
+            f"checkpoint_average.{seed}.{kind}.newstest14",
+            {"ensemble": "checkpoint_average", "members": [seed], "regime": regime},
+            True,
+        )
+        for seed in SEEDS
+        for kind, regime in (("prex", "beam"), ("teacher_forcing", "teacher_forcing"))
+    ]
+    run.write()
+    cells = run.cells()
+    for metric in ("bleu", "nll"):
+        cell = cells["newstest14", "checkpoint_average", "-", "", metric, metric]
+        assert float(cell["spread"]) > 0
+    assert {key[2] for key in cells if key[1] == "checkpoint_average"} == {"-"}
+
+
+def test_forced_references_are_told_from_the_in_domain_ones(run: Run) -> None:
+    run.write()
+    cells = run.cells()
+    key = ("L-DEDE", "random_init", "reference", "1", "prex_entropy_s")
+    cell = cells[*key, "roc_auc"]
+    assert (cell["regime"], cell["T"], cell["n"]) == ("teacher_forcing", "", str(2 * N))
+    assert "against part:random_init.teacher_forcing.newstest14" in cell["signature"]
+    forced = {name for name in cells if name[2] == "reference"}
+    assert {name[5] for name in forced} == {"roc_auc"}
+    assert {name[4] for name in forced} == {"prex_entropy_s", "prex_rmi_s", "xbleu", "var_p"}
+
+
+def test_copied_share_of_each_set_and_as_a_measure(run: Run) -> None:
+    run.sources = [*(["a b c"] * (N - 1)), "..."]
+    run.write()
+    cells = run.cells()
+    share = cells["PRM", "random_init", "prex", "", "copy_through", "copied_percent"]
+    texts = run.texts["random_init.prex.PRM"][: N - 1]
+    copied = sum(len({"a", "b", "c"} & set(str(text).split())) for text in texts)
+    assert float(share["value"]) == pytest.approx(100 * copied / (3 * (N - 1)))
+    assert share["n"] == str(N - 1)
+    assert cells["newstest14", "single", "-", "", "copy_through", "copied_percent"]["spread"]
+    measure = cells["PRM", "random_init", "prex", "5", "copy_through", "roc_auc"]
+    assert measure["n"] == str(2 * (N - 1))
+
+
+def test_sets_that_could_not_be_made_are_listed_with_their_reason(run: Run) -> None:
+    run.write()
+    folder = run.root / "prepare" / "nmt_ende"
+    folder.mkdir(parents=True)
+    absent = {"absent_sets": {"LTO": "data.librispeech is null", "of another config": "gone"}}
+    (folder / "manifest.json").write_text(json.dumps(absent), encoding="utf-8")
+    cells = run.cells()
+    assert cells["LTO", "-", "-", "", "", ""]["reason"] == "data.librispeech is null"
+    assert {key[0] for key in cells} == {"newstest14", "PRM", "L-FR", "L-DE", "L-DEDE", "LTO"}
+
+
+def test_tokens_of_speech_are_labelled_and_judged(tmp_path: Path) -> None:
+    run = Run(tmp_path, "asr")
+    part = "random_init.prex.LTC"
+    run.stores = [(part, {"test_set": "LTC"}, True)]
+    run.write()
+    words = [str(text).split() for text in run.texts[part]]
+    tokens = pd.DataFrame(
+        [
+            {"sentence_id": i, "hypothesis": 0, "position": place, "token_id": token}
+            for i, one in enumerate(words)
+            for place, token in enumerate([*(4 + "abcde".index(word) for word in one), 2])
+        ]
+    )
+    tokens["prex_score"] = run.random.random(len(tokens))
+    tokens.to_parquet(run.root / "uncertainty" / "asr" / part / "token.parquet")
+    dictionary = run.root / "prepare" / "asr" / "fairseq" / "dict.en.txt"
+    dictionary.parent.mkdir(parents=True)
+    dictionary.write_text("".join(f"▁{one} 1\n" for one in "abcde"), encoding="utf-8")
+
+    cells = run.cells()
+    rate = cells["LTC", "random_init", "prex", "", "token_error_rate_percent", "percent"]
+    assert 0 < float(rate["value"]) < 100
+    found = cells["LTC", "random_init", "prex", "", "prex_score", "aupr"]
+    assert "align:nist|eos:exclude" in found["signature"]
+    assert float(found["value"]) > 0
+    assert not any(key[4] == "copy_through" for key in cells)
+    shortest = run.cells("metrics.aligner=levenshtein")
+    other = shortest["LTC", "random_init", "prex", "", "prex_score", "aupr"]
+    assert "align:levenshtein" in other["signature"]
+
+
+def test_released_rules_stand_beside_the_right_ones(run: Run) -> None:
+    run.write()
+    cells = run.cells("metrics=released", "metrics.resamples=10", "tracking=off")
+    key = ("newstest14", "random_init", "prex", "1", "prex_entropy_s")
+    values = [
+        float(cells[*key, metric]["value"])
+        for metric in ("prr", "prr_sbleu_floor", "prr_shifted", "prr_released")
+    ]
+    assert len(set(values)) == 4
+    right = run.cells("metrics.resamples=10")
+    assert float(right[*key, "prr"]["value"]) == values[0]
+    assert (*key, "prr_shifted") not in right
+
+
+def test_cells_file_keeps_every_key_once(run: Run) -> None:
+    run.write()
+    run.cells()
+    with (run.root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as f:
+        rows = [tuple(row.values())[:10] for row in csv.DictReader(f)]
+    assert len(rows) == len(set(rows))
+    assert np.unique([row[1] for row in rows]).tolist() == sorted(
+        {"newstest14", "PRM", "L-FR", "L-DE", "L-DEDE"}
+    )

@@ -1,0 +1,155 @@
+"""Stages train and decode of a speech task that is learnt in seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf, open_dict
+from rapidfuzz.distance import Levenshtein
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.decoding.test_set import read_test_set
+from pipeline.errors import DataError
+from pipeline.store import Flag, Store, open_store, validate
+from stages.decode import decode
+from stages.train import train
+from tests.speech_toy import BINS, MODEL_SETTINGS, prepare_toy, write_features, write_toy_manifest
+
+OVERRIDES = [
+    "task=asr",
+    "tracking=off",
+    f"data.speech.feature_bins={BINS}",
+    "ensemble.seeds=[1,2]",
+    "train.updates=250",
+    "train.batch_tokens=300",
+    "train.learning_rate=0.01",
+    "train.warmup_updates=20",
+    "train.validate_interval_updates=250",
+    "train.checkpoint_interval_updates=50",
+    "train.keep_checkpoints=2",
+    "train.average_last=1",
+    "decode.beam=4",
+    "decode.max_length_ratio=0.5",
+    "decode.max_length_offset=2",
+    "decode.self_check=true",
+]
+NOISES = {"LTC": 0.3, "LTO": 1.2}
+NOT_SPOKEN = [0, 8, 101]  # frames: none, two units, more than the model takes
+STATISTICS = ("/token/logprob", "/token/entropy_member", "/token/entropy_prex")
+
+
+def settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        composed = compose("pipeline", [*OVERRIDES, *overrides])
+    with open_dict(composed):
+        composed.io.root = str(root)
+        composed.model.settings = OmegaConf.create(MODEL_SETTINGS)
+    return typed(composed)
+
+
+def _prepare_prompts(folder: Path) -> None:
+    features = [np.zeros((length, BINS)) for length in NOT_SPOKEN]
+    write_features(folder / "PROMPTS.h5", features, [], with_targets=False)
+    with (folder / "PROMPTS.jsonl").open("w") as file:
+        for place, n_frame in enumerate(NOT_SPOKEN):
+            row = {"id": place, "source": f"{place}.wav", "reference": None, "n_frame": n_frame}
+            file.write(json.dumps(row | {"source_pieces": [], "reference_pieces": None}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with two members that stage train has trained on the toy."""
+    root = tmp_path_factory.mktemp("speech root: 日本")
+    prepared = root / "prepare" / "asr"
+    prepare_toy(prepared, NOISES)
+    _prepare_prompts(prepared / "test")
+    roles = {*NOISES, "PROMPTS"}
+    absent = {str(role): "no data" for role in settings(root).task.test_sets if role not in roles}
+    write_toy_manifest(prepared, absent)
+    for seed in (1, 2):
+        train(settings(root, f"part=seed_{seed}"))
+    train(settings(root))
+    return root
+
+
+def made(root: Path, part: str, *overrides: str) -> Store:
+    decode(settings(root, f"part={part}", *overrides))
+    path = root / "decode" / "asr" / part / "store.h5"
+    assert validate(path) == []
+    return open_store(path)
+
+
+def _wrong_words(store: Store) -> int:
+    texts = store.read("/hypothesis/text")
+    best = [str(texts[first]).split() for first in store.hypothesis_offset[:-1]]
+    meant = [str(one).split() for one in store.read("/sentence/reference")]
+    return sum(Levenshtein.distance(*pair) for pair in zip(best, meant, strict=True))
+
+
+def test_what_was_learnt_is_recognised_and_noise_is_harder(root: Path) -> None:
+    wrong = {}
+    for role in NOISES:
+        with made(root, f"random_init.prex.{role}") as store:
+            assert store.sources() == [f"{place:02d}.wav" for place in range(20)]
+            assert np.diff(store.hypothesis_offset).tolist() == [4] * 20
+            wrong[role] = _wrong_words(store)
+    assert wrong["LTC"] < 15
+    assert wrong["LTO"] > wrong["LTC"]
+
+
+@pytest.mark.parametrize(
+    "part", ["random_init.expr.LTC", "random_init.teacher_forcing.LTC", "seed_2.beam.LTC"]
+)
+def test_other_posteriors_references_and_members_alone(root: Path, part: str) -> None:
+    with made(root, part) as store:
+        assert store.n_sentence == 20
+        assert store.flag.tolist() == [0] * 20
+        if "teacher_forcing" in part:
+            assert [str(one) for one in store.read("/hypothesis/text")] == [
+                str(one) for one in store.read("/sentence/reference")
+            ]
+
+
+def test_case_5_a_batch_of_one_gives_the_same(root: Path) -> None:
+    found: list[dict[str, Any]] = []
+    for size in (1, 64):
+        with made(root, "random_init.prex.LTO", f"decode.batch_sentences={size}") as store:
+            found.append({name: store.read(name) for name in ("/token/id", *STATISTICS)})
+    alone, together = found
+    assert np.array_equal(alone["/token/id"], together["/token/id"])
+    for name in STATISTICS:
+        np.testing.assert_allclose(alone[name], together[name], atol=1e-5)
+
+
+def test_samples_are_drawn(root: Path) -> None:
+    sampling = ("decode=sample", "decode.beam=3", "decode.self_check=false")
+    with made(root, "random_init.prex.LTC", *sampling) as store:
+        assert np.diff(store.hypothesis_offset).tolist() == [3] * 20
+
+
+def test_case_13_what_cannot_be_heard_is_a_flagged_row(root: Path) -> None:
+    with made(root, "random_init.prex.PROMPTS") as store:
+        assert store.sources() == ["0.wav", "1.wav", "2.wav"]
+        assert np.diff(store.hypothesis_offset).tolist() == [0, 4, 0]
+        assert store.flag[0] & Flag.EMPTY_SOURCE
+        assert store.flag[2] & Flag.TOO_LONG
+
+
+def test_whole_distributions_are_those_of_the_search(root: Path) -> None:
+    with made(root, "random_init.prex.LTC", "dump=full", "dump.dtype=float32") as store:
+        full, token = store.read("/token/full_logprob"), store.read("/token/id")
+        of_token = full[np.arange(len(token)), :, token]
+        np.testing.assert_allclose(of_token, store.read("/token/logprob"), atol=1e-5)
+
+
+def test_features_of_another_set_are_refused(root: Path, tmp_path: Path) -> None:
+    rows = (root / "prepare" / "asr" / "test" / "LTC.jsonl").read_text()
+    (tmp_path / "LTC.jsonl").write_text(rows)
+    write_features(tmp_path / "LTC.h5", [np.zeros((4, BINS))] * 19, [], with_targets=False)
+    with pytest.raises(DataError, match=r"LTC\.h5 must hold the 20 utterances of .*, got 19"):
+        read_test_set(tmp_path / "LTC.jsonl")
