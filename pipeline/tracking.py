@@ -84,8 +84,10 @@ def metric_name(text: str) -> str:
 
 
 @contextmanager
-def open_run(config: PipelineConfig, stage: str) -> Iterator[RunLog]:
+def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Iterator[RunLog]:
     """A run of this stage, under the sweep's parent run where there is one.
+
+    name: what people see; stage and task where none is given.
 
     Failed where the block raises. Params are all settings of the run, also those that this stage
     may not read: a decode's beam tells the metrics of two runs apart.
@@ -107,7 +109,7 @@ def open_run(config: PipelineConfig, stage: str) -> Iterator[RunLog]:
     parent = _sweep_parent()
     if parent:
         tags["mlflow.parentRunId"] = parent
-    run = client.create_run(experiment_id, run_name=f"{stage} {task}", tags=tags)
+    run = client.create_run(experiment_id, run_name=name or f"{stage} {task}", tags=tags)
     _log_params(client, run.info.run_id, settings)
     try:
         yield RunLog(client, run.info.run_id)
@@ -115,6 +117,15 @@ def open_run(config: PipelineConfig, stage: str) -> Iterator[RunLog]:
         client.set_terminated(run.info.run_id, "FAILED")
         raise
     client.set_terminated(run.info.run_id)
+
+
+def open_parent(config: PipelineConfig) -> RunLog:
+    """The parent run of the sweep that this process is a job of; nothing where there is none."""
+    parent = _sweep_parent()
+    if parent is None or not config.tracking.enabled:
+        return RunLog()
+    client, _ = _experiment(config.tracking.uri, Path(config.io.root), config.task.name)
+    return RunLog(client, parent)
 
 
 class SweepParent(Callback):

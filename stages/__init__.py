@@ -86,7 +86,7 @@ def run(stage: Stage) -> None:
 
 
 def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
-    """Make the missing parts of a folder by one Hydra multirun of this stage; their names.
+    """Make the missing parts of {io.root}/{stage}/{task} by one Hydra multirun; their names.
 
     Parts run side by side through the launcher that was chosen. Raises PipelineError naming those
     that failed; the parts that were finished stay.
@@ -95,7 +95,8 @@ def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
     if missing:
         hydra_config = HydraConfig.get()
         launcher = [one for one in hydra_config.overrides.hydra if "hydra.launcher" in one]
-        command = [sys.executable, "-m", f"stages.{hydra_config.job.name}", "--multirun"]
+        stage = folder.root.parent.name
+        command = [sys.executable, "-m", f"stages.{stage}", "--multirun"]
         command += [
             f"from_config={_quoted(str(config.from_config))}",
             f"io.root={_quoted(config.io.root)}",

@@ -1,0 +1,146 @@
+"""One point of a sweep over settings from decoding on: `python -m stages.sweep -m KEY=A,B ...`.
+
+Points share what they can: a decode is made once for each of its settings, and measures and
+metrics of a point are its own. What is made once is not made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline import tracking
+from pipeline.config import MACHINE_KEYS, PipelineConfig, plain
+from pipeline.errors import DataError
+from pipeline.parts import digest, file_sha256, write_json
+from pipeline.report.sweep import Point, write_summary
+from stages import code_digest, run
+from stages.decode import decode
+from stages.metrics import metrics
+from stages.uncertainty import uncertainty
+
+_log = logging.getLogger(__name__)
+_POINT = "point.json"
+
+
+def sweep(config: PipelineConfig) -> None:
+    """Make one point and write the summary of the points that are there.
+
+    {io.root}/sweep/{task}/ holds `decode-KEY` and `point-KEY`, each a folder of results like
+    io.root itself with links to what it builds on, and summary.csv, .md, .svg of the last sweep.
+    """
+    root, task = Path(config.io.root), config.task.name
+    home = root / "sweep" / task
+    decoded = home / f"decode-{_key(config, 'seed', 'task', 'ensemble', 'decode', 'dump')}"
+    with _alone(decoded):
+        _link(decoded, root, "prepare", "train")
+        _start_from(root / "decode" / task, decoded / "decode" / task)
+        decode(_inside(config, decoded))
+    made_from = digest(
+        *(code_digest(stage) for stage in ("uncertainty", "metrics")),
+        file_sha256(decoded / "decode" / task / "manifest.json"),
+        *(plain(getattr(config, key)) for key in ("seed", "task", "uncertainty", "metrics")),
+    )
+    point = home / f"point-{made_from[:12]}"
+    with _alone(point):
+        _link(point, root, "prepare")
+        _link(point, decoded, "decode")
+        if not _is_made(point, made_from):
+            uncertainty(_inside(config, point))
+            metrics(_inside(config, point))
+            write_json(point / _POINT, {"made_from": made_from})
+    numbers = json.loads((point / "metrics" / task / "headline.json").read_text(encoding="utf-8"))
+    _report(config, home, numbers, point)
+
+
+def _report(config: PipelineConfig, home: Path, numbers: dict[str, float], point: Path) -> None:
+    """Log the point, and bring the summary of its sweep up to date."""
+    overrides = _overrides()
+    hydra = HydraConfig.get()
+    here = Path(hydra.runtime.output_dir)
+    one = Point(int(hydra.job.num) if _is_multirun() else 0, overrides, numbers)
+    write_json(here / _POINT, one.as_dict())
+    name = " ".join(f"{key}={value}" for key, value in overrides.items()) or "one point"
+    with tracking.open_run(config, "sweep", name) as log:
+        log.metrics(one.comparable())
+        log.artifacts(point / "metrics" / config.task.name / "cells.csv")
+    with _alone(home / "summary"):
+        paths = sorted(here.parent.glob(f"*/{_POINT}")) if _is_multirun() else [here / _POINT]
+        points = [Point(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+        written = write_summary(home, points)
+        tracking.open_parent(config).artifacts(*written)
+    _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
+
+
+def _key(config: PipelineConfig, *keys: str) -> str:
+    return digest(*(plain(getattr(config, key)) for key in keys))[:12]
+
+
+def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:
+    """The same settings for results in `folder`, without a run of their own in MLflow."""
+    copy = OmegaConf.create(cast(DictConfig, config))
+    OmegaConf.set_readonly(copy, False)
+    copy.io.root, copy.tracking.enabled = str(folder), False
+    OmegaConf.set_readonly(copy, True)
+    return cast(PipelineConfig, copy)
+
+
+def _link(folder: Path, source: Path, *names: str) -> None:
+    for name in names:
+        target = source / name
+        if not target.is_dir():
+            raise DataError(f"{target} must exist: run python -m stages.{name} first")
+        link = folder / name
+        if not link.is_symlink():
+            link.symlink_to(os.path.relpath(target, folder), target_is_directory=True)
+
+
+def _start_from(source: Path, folder: Path) -> None:
+    """Hard links to the parts of another decode: those with other settings are made anew."""
+    if source.is_dir() and not folder.exists():
+        temporary = folder.with_name(f".{folder.name}.linking")
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(source, temporary, copy_function=os.link)
+        temporary.replace(folder)
+
+
+def _is_made(point: Path, made_from: str) -> bool:
+    try:
+        found = json.loads((point / _POINT).read_text(encoding="utf-8"))["made_from"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return bool(found == made_from)
+
+
+def _overrides() -> dict[str, str]:
+    """What this point was asked for, without where and how it runs."""
+    pairs = [str(one).lstrip("+").partition("=") for one in HydraConfig.get().overrides.task]
+    return {key: value for key, _, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
+
+
+def _is_multirun() -> bool:
+    return HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other point works on this folder; it exists then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    run(sweep)
