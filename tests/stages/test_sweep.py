@@ -1,0 +1,126 @@
+"""A sweep decodes once for each decode setting, and its points are what the stages alone give."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from pipeline.config import ROOT
+from pipeline.report.sweep import Point, draw, summary
+
+from .test_decode import prepare, train
+
+SMALL = (
+    *("ensemble.seeds=[1,2]", "decode.batch_sentences=4", "decode.also=[teacher_forcing]"),
+    *("metrics.resamples=20", "uncertainty.beam=2"),
+)
+
+
+def stage(name: str, root: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", f"stages.{name}", *arguments, f"io.root='{root}'", *SMALL]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sweep: 日本")
+    prepare(root / "prepare" / "nmt_ende")
+    train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
+    stage("decode", root, "decode.beam=2")
+    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2")
+    return root
+
+
+@pytest.fixture(scope="module")
+def home(root: Path) -> Path:
+    return root / "sweep" / "nmt_ende"
+
+
+def test_the_summary_has_a_row_a_point_and_names_what_was_swept(home: Path) -> None:
+    frame = pd.read_csv(home / "summary.csv")
+    points = frame[["uncertainty.temperature", "decode.beam"]].to_numpy().tolist()
+    assert points == [[1, 1], [1, 2], [10, 1], [10, 2]]
+    numbers = [name for name in frame.columns if "/nll" in name or "/bleu" in name]
+    assert numbers
+    assert not frame[numbers].isna().any(axis=None)
+    assert (home / "summary.md").read_text().count("\n") == 6
+    assert "<svg" in (home / "summary.svg").read_text()
+
+
+def test_a_decode_serves_every_temperature(home: Path) -> None:
+    assert len(list(home.glob("decode-*"))) == 2
+    assert len(list(home.glob("point-*"))) == 4
+
+
+def test_the_stages_own_decode_is_taken_over(root: Path, home: Path) -> None:
+    own = root / "decode" / "nmt_ende" / "random_init.prex.newstest14" / "store.h5"
+    taken = home.glob("decode-*/decode/nmt_ende/random_init.prex.newstest14/store.h5")
+    assert any(path.samefile(own) for path in taken)
+
+
+def test_a_point_has_the_numbers_of_the_stages_alone(root: Path, home: Path) -> None:
+    for name in ("uncertainty", "metrics"):
+        stage(name, root, "decode.beam=2", "uncertainty.temperature=10")
+    alone = (root / "metrics" / "nmt_ende" / "cells.csv").read_bytes()
+    points = [path.read_bytes() for path in home.glob("point-*/metrics/nmt_ende/cells.csv")]
+    assert points.count(alone) == 1
+
+
+def test_a_finished_point_is_not_made_again(root: Path, home: Path) -> None:
+    results = [path for kind in ("h5", "parquet", "csv") for path in home.glob(f"*/**/*.{kind}")]
+    before = {path: path.stat().st_mtime_ns for path in results}
+    assert len(before) > 20
+    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2")
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_mlflow_has_one_parent_and_comparable_children(root: Path) -> None:
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("nmt_ende")
+    runs = client.search_runs([experiment.experiment_id], "tags.stage = 'sweep'")
+    parents = {run.data.tags["mlflow.parentRunId"] for run in runs}
+    assert len(parents) == 2  # the second sweep is the re-run of the test above, where it ran
+    first = [run for run in runs if run.data.tags["mlflow.parentRunId"] == min(parents)]
+    assert len(first) == 4
+    assert len({frozenset(run.data.metrics) for run in runs}) == 1
+    assert all("decode.beam=" in run.info.run_name for run in first)
+    names = {one.path for one in client.list_artifacts(min(parents))}
+    assert {"summary.csv", "summary.md", "summary.svg"} <= names
+
+
+def test_points_are_ordered_and_constant_keys_left_out() -> None:
+    points = [
+        Point(number, {"decode.beam": str(beam), "seed": "1"}, {"a/roc_auc_x_B5_T10": beam / 10})
+        for number, beam in ((1, 5), (0, 1))
+    ]
+    frame = summary(points)
+    assert list(frame.columns) == ["decode.beam", "a/roc_auc_x_B5"]
+    assert frame["decode.beam"].tolist() == [1, 5]
+    figure = draw(frame)
+    assert figure is not None
+    assert figure.axes[0].get_title() == "a/roc_auc_x_B5"
+
+
+def test_a_sweep_over_names_has_no_figure() -> None:
+    points = [
+        Point(n, {"decode": name}, {"bleu": 1.0}) for n, name in enumerate(("beam", "greedy"))
+    ]
+    assert draw(summary(points)) is None
+
+
+def test_several_temperatures_in_one_point_keep_their_names() -> None:
+    names = {"a/roc_auc_x_B5_T1": 1.0, "a/roc_auc_x_B5_T10": 2.0}
+    assert Point(0, {}, names).comparable() == names
+    assert json.loads(json.dumps(Point(0, {}, names).as_dict()))["headline"] == names
