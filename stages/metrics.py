@@ -8,10 +8,11 @@ from pathlib import Path
 
 from pipeline import tracking
 from pipeline.config import PipelineConfig, implementation
-from pipeline.metrics.calibration_cells import SUBSET
+from pipeline.metrics.calibration_cells import SUBSET, calibration_cells
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
 from pipeline.metrics.copy_through import copy_through_cells, with_copy_through
 from pipeline.metrics.decodes import Decode, Measured, read_decodes, read_measures
+from pipeline.metrics.draws import RecordedEvaluation, write_draws
 from pipeline.metrics.error_detection import error_detection_cells
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.group import groups_by
@@ -27,6 +28,7 @@ from pipeline.metrics.token_errors import (
     token_rules,
 )
 from pipeline.parts import read_manifest, whole_folder, write_json
+from pipeline.report.figures import TaskEvidence, make_figures
 from stages import run
 
 # Regimes whose first hypothesis is the system's answer.
@@ -36,13 +38,13 @@ _log = logging.getLogger(__name__)
 
 
 def metrics(config: PipelineConfig) -> None:
-    """Write {io.root}/metrics/{task}/cells.csv and headline.json."""
+    """Write {io.root}/metrics/{task}/: cells.csv, draws.parquet, headline.json and figures/."""
     root = Path(config.io.root)
     extra = {
         name: implementation(dotted, f"metrics.extra_metrics.{name}")
         for name, dotted in config.metrics.extra_metrics.items()
     }
-    evaluation = Evaluation(
+    evaluation = RecordedEvaluation(
         QUALITIES[config.task.quality],
         config.metrics.resamples,
         config.seed,
@@ -62,15 +64,20 @@ def metrics(config: PipelineConfig) -> None:
         *extra_cells(searched, extra, evaluation),
         *_detection_cells(config, decodes, evaluation),
         *_family_cells(config, decodes, evaluation),
+        *calibration_cells(decodes, root / "uncertainty" / config.task.name, evaluation),
         *_absent_sets(config),
     ]
     with whole_folder(root / "metrics" / config.task.name) as out:
         write_cells(out / "cells.csv", cells)
+        write_draws(out / "draws.parquet", evaluation.draws)
         write_json(out / "headline.json", headline(cells))
+        (out / "figures").mkdir()
+        _draw(config, everything, out / "figures")
     with tracking.open_run(config, "metrics") as log:
         log.metrics(headline(cells))
         log.metrics({cell.tracked_name: cell.value for cell in cells if cell.value is not None})
-        log.artifacts(root / "metrics" / config.task.name / "cells.csv")
+        folder = root / "metrics" / config.task.name
+        log.artifacts(folder / "cells.csv", *sorted((folder / "figures").glob("*.svg")))
     absent = sum(cell.value is None for cell in cells)
     _log.info(
         "%s: %d cells, %d of them without a value and with a reason, from %d decodes",
@@ -144,6 +151,22 @@ def _family_cells(
         for group in groups_by(tokens, lambda one: one.decode)
         for cell in token_error_cells(group, rules, evaluation)
     ]
+
+
+def _draw(config: PipelineConfig, decodes: dict[str, Decode], folder: Path) -> None:
+    evidence = TaskEvidence(
+        config.task.name,
+        decodes,
+        Path(config.io.root) / "uncertainty" / config.task.name,
+        next(name for name, one in config.task.test_sets.items() if one.baseline),
+        QUALITIES[config.task.quality],
+        config.seed,
+    )
+    figures = {
+        name: implementation(dotted, f"report.figures.{name}")
+        for name, dotted in config.report.figures.items()
+    }
+    make_figures(folder, evidence, figures)
 
 
 def _absent_sets(config: PipelineConfig) -> list[Cell]:

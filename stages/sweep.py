@@ -88,10 +88,10 @@ def _key(config: PipelineConfig, *keys: str) -> str:
 
 
 def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:
-    """The same settings for results in `folder`, without a run of their own in MLflow."""
+    """The same settings for results in `folder`, without figures and runs in MLflow."""
     copy = OmegaConf.create(cast(DictConfig, config))
     OmegaConf.set_readonly(copy, False)
-    copy.io.root, copy.tracking.enabled = str(folder), False
+    copy.io.root, copy.tracking.enabled, copy.report.figures = str(folder), False, {}
     OmegaConf.set_readonly(copy, True)
     return cast(PipelineConfig, copy)
 

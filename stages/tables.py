@@ -1,19 +1,26 @@
-"""Lay out the cells of all tasks as the paper's tables, for people and for programs."""
+"""Lay out the cells of all tasks: the paper's tables, claims, and a page for people."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import yaml
 
 from pipeline import tracking
 from pipeline.config import CONF, PipelineConfig, implementation
 from pipeline.errors import ConfigError, DataError
-from pipeline.parts import whole_folder
+from pipeline.metrics.draws import read_draws
+from pipeline.parts import file_sha256, whole_folder
 from pipeline.report.cells import CellIndex, read_cells
+from pipeline.report.claims import Claim, Verdict, verdicts
+from pipeline.report.claims_files import write_claims
 from pipeline.report.latex import latex
 from pipeline.report.markdown import markdown
+from pipeline.report.page import PageContent, PageFigure, TaskFolders, page_figures, write_page
 from pipeline.report.paper_layouts import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
@@ -23,9 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 def tables(config: PipelineConfig) -> None:
-    """Write {io.root}/tables/: each table as .csv, .md and .tex, results.csv, all_tables.tex."""
+    """Write {io.root}/tables/ and {io.root}/report/index.html.
+
+    In tables/: each table as .csv, .md and .tex, all_tables.tex, results.csv, claims.csv and .md.
+    """
     root = Path(config.io.root)
-    cells = read_cells(_cell_files(root / "metrics", config.task.name))
+    files = _cell_files(root / "metrics", config.task.name)
+    cells = read_cells(files)
     index = CellIndex(cells)
     made = [paper_table(label, index) for label in config.report.paper_tables]
     for label, dotted in config.report.tables.items():
@@ -34,7 +45,9 @@ def tables(config: PipelineConfig) -> None:
         if not isinstance(table, Table):
             raise ConfigError(f"{key} must name a function that returns a Table, got {table!r}")
         made.append(table)
+    claims = _verdicts(config, cells, files)
     with whole_folder(root / "tables") as out:
+        write_claims(out, claims)
         write_results(out / "results.csv", made)
         beside = config.report.beside_paper
         (out / "all_tables.tex").write_text(latex(made, beside), encoding="utf-8")
@@ -42,8 +55,20 @@ def tables(config: PipelineConfig) -> None:
             write_table(out / f"{table.name}.csv", table, beside)
             (out / f"{table.name}.md").write_text(markdown(table, beside), encoding="utf-8")
             (out / f"{table.name}.tex").write_text(latex([table], beside), encoding="utf-8")
+    tasks = [path.parent.name for path in files]
+    with whole_folder(root / "report") as out:
+        content = PageContent(
+            tables=made,
+            claims=claims,
+            figures=[one for task in tasks for one in _figures(root / "metrics" / task, task)],
+            tasks=[_folders(root, task) for task in tasks],
+            cells=cells,
+            most_sentences=config.report.page_sentences,
+            beside_paper=config.report.beside_paper,
+        )
+        write_page(out / "index.html", content)
     with tracking.open_run(config, "tables") as log:
-        log.artifacts(*sorted((root / "tables").iterdir()))
+        log.artifacts(*sorted((root / "tables").iterdir()), root / "report" / "index.html")
     shown = [one for table in made for one in table.cells]
     absent = sum(one.cell.value is None for one in shown)
     _log.info(
@@ -51,6 +76,33 @@ def tables(config: PipelineConfig) -> None:
         len(made),
         len(shown),
         absent,
+    )
+
+
+def _verdicts(config: PipelineConfig, cells: pd.DataFrame, files: Sequence[Path]) -> list[Verdict]:
+    claims: dict[str, Claim] = {}
+    for group, dotted in config.report.claims.items():
+        claims |= implementation(dotted, f"report.claims.{group}")()
+    return verdicts(claims, cells, read_draws([path.with_name("draws.parquet") for path in files]))
+
+
+def _figures(folder: Path, task: str) -> list[PageFigure]:
+    figures = folder / "figures"
+    listed = json.loads((figures / f"{task}_figures.json").read_text(encoding="utf-8"))
+    return page_figures(figures, listed)
+
+
+def _folders(root: Path, task: str) -> TaskFolders:
+    """Where the page finds a task's sentences; units have names where all sides share them."""
+    prepared = root / "prepare" / task
+    dictionaries = sorted((prepared / "fairseq").glob("dict.*.txt"))
+    joint = len({file_sha256(path) for path in dictionaries}) == 1
+    return TaskFolders(
+        task,
+        root / "decode" / task,
+        root / "uncertainty" / task,
+        data_card=prepared / "data_card.md",
+        dictionary=dictionaries[0] if joint else None,
     )
 
 

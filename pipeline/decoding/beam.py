@@ -49,7 +49,7 @@ def beam_search(
 
 
 def length_limit(source: Source, model: ScoringModel, decode: DecodeConfig) -> int:
-    """Most tokens of a hypothesis before EOS: ratio * source tokens with EOS, or frames, + offset."""
+    """Most tokens of a hypothesis before EOS: ratio * length of the source (EOS too) + offset."""
     limit = int(decode.max_length_ratio * len(source) + decode.max_length_offset)
     return min(limit, model.max_target_tokens - 1)
 
