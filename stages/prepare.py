@@ -78,6 +78,7 @@ def _prepare_speech(config: PipelineConfig) -> None:
             write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, units)
             for split, name, corpus in (("train", "train", sets.train), ("valid", "dev", sets.dev))
         ]
+        write_test_set(folder, "dev", sets.dev, speech, units)
         test = {
             role: write_test_set(folder / "test", role, corpus, speech, units)
             for role, corpus in sets.test.items()

@@ -50,7 +50,9 @@ def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
     return deb
 
 
-def copy_repository(folder: Path, experiment: str, overrides: str) -> None:
+def copy_repository(
+    folder: Path, experiment: str, overrides: str, tasks: tuple[str, ...] = ("nmt_ende",)
+) -> None:
     """The repository's files as they are now, with nothing made yet, set to an experiment."""
     listing = ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout.decode()
@@ -62,7 +64,7 @@ def copy_repository(folder: Path, experiment: str, overrides: str) -> None:
     (folder / "dvc.lock").unlink(missing_ok=True)
     dag = folder / "conf" / "dag.yaml"
     settings = yaml.safe_load(dag.read_text())
-    settings |= {"experiment": experiment, "overrides": overrides}
+    settings |= {"tasks": [*tasks], "experiment": experiment, "overrides": overrides}
     dag.write_text(yaml.safe_dump(settings))
 
 
