@@ -93,10 +93,10 @@ def _figures(folder: Path, task: str) -> list[PageFigure]:
 
 
 def _folders(root: Path, task: str) -> TaskFolders:
-    """Where the page finds a task's sentences; units have names where all sides share them."""
+    """Where the page finds a task's sentences, and the names of units that both sides share."""
     prepared = root / "prepare" / task
     dictionaries = sorted((prepared / "fairseq").glob("dict.*.txt"))
-    joint = len({file_sha256(path) for path in dictionaries}) == 1
+    joint = len({file_sha256(path) for path in dictionaries}) == 1  # else ids are shown
     return TaskFolders(
         task,
         root / "decode" / task,

@@ -10,6 +10,8 @@ from hydra import compose, initialize_config_dir
 from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
+from pipeline.metrics.draws import write_draws
+from pipeline.parts import PartFolder, write_json
 from pipeline.report.paper import paper_cells
 from pipeline.report.paper_layouts import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
@@ -44,7 +46,22 @@ def root(tmp_path: Path) -> Path:
         for key in keys
     ]
     write_cells(folder / "cells.csv", cells)
+    write_draws(folder / "draws.parquet", {})
+    make_nothing_else(tmp_path / "out: 日本")
     return tmp_path / "out: 日本"
+
+
+def make_nothing_else(root: Path) -> None:
+    """A run without figures, and decodes of no set."""
+    figures = root / "metrics" / "nmt_ende" / "figures"
+    figures.mkdir()
+    write_json(figures / "nmt_ende_figures.json", [])
+    prepared = root / "prepare" / "nmt_ende"
+    prepared.mkdir(parents=True)
+    (prepared / "data_card.md").write_text("# Data\n", encoding="utf-8")
+    decodes = root / "decode" / "nmt_ende"
+    decodes.mkdir(parents=True)
+    PartFolder(decodes, {}).write_manifest()
 
 
 def test_writes_each_table_three_times_and_all_cells_once(root: Path) -> None:
@@ -56,7 +73,8 @@ def test_writes_each_table_three_times_and_all_cells_once(root: Path) -> None:
     assert {"beyond:ood-detection", "beyond:copy-through"} < {*config.report.tables}
     stems = [label.replace(":", "_") for label in made]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
-    assert names == expected | {"results.csv", "all_tables.tex"}
+    assert names == expected | {"results.csv", "all_tables.tex", "claims.csv", "claims.md"}
+    assert (root / "report" / "index.html").is_file()
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["table"] for row in rows} == {*LAYOUTS, "beyond:ood-detection"}
@@ -89,5 +107,5 @@ def test_refuses_a_function_that_makes_no_table(root: Path) -> None:
 
 
 def test_says_which_stage_to_run_first(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must hold the cells of nmt_ende: run python -m"):
+    with pytest.raises(DataError, match="must hold the cells of nmt_ende, .*: run python -m"):
         tables(settings(tmp_path))
