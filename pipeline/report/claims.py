@@ -17,6 +17,14 @@ from pipeline.report.paper import paper_cells
 
 HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
 _LOWER_IS_BETTER = ("nll", "wer_percent", "ece")
+_UNITS = {
+    "nll": "nats per token",
+    "bleu": "BLEU points",
+    "wer_percent": "WER points",
+    "prr": "PRR points",
+    "roc_auc": "ROC-AUC points",
+    "aupr": "AUPR points",
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,11 @@ class Verdict:
     n_contradicting: int = 0
     reason: str = ""
     cells: tuple[Key, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Of `value`, as people read it."""
+        return _UNITS.get(self.metric, self.metric)
 
 
 def verdicts(

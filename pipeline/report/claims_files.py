@@ -25,14 +25,6 @@ _COLUMNS = (
     "reason",
     "cells",
 )
-_UNITS = {
-    "nll": "nats per token",
-    "bleu": "BLEU points",
-    "wer_percent": "WER points",
-    "prr": "PRR points",
-    "roc_auc": "ROC-AUC points",
-    "aupr": "AUPR points",
-}
 _HEAD = "| Claim | Task | Verdict | By how much [95 % interval] | Test sets | Source |"
 
 
@@ -87,7 +79,7 @@ def _line(one: Verdict) -> str:
     if one.value is not None and one.low is not None and one.high is not None:
         decimals = 3 if one.metric == "nll" else 1
         value, low, high = (f"{it:z.{decimals}f}" for it in (one.value, one.low, one.high))
-        unit = _UNITS.get(one.metric, one.metric)
+        unit = one.unit
         number = f"{value} [{low}, {high}] {unit}"
     verdict = f"**{one.verdict}**" + (f": {one.reason}" if one.reason else "")
     sets = f"{one.n_supporting} for, {one.n_contradicting} against, of {one.n_set}"

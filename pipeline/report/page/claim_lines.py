@@ -9,15 +9,6 @@ from pipeline.metrics.cell import Cell, Key
 from pipeline.report.claims import Verdict
 from pipeline.report.task_names import task_name
 
-_UNITS = {
-    "nll": "nats per token",
-    "bleu": "BLEU points",
-    "wer_percent": "WER points",
-    "prr": "PRR points",
-    "roc_auc": "ROC-AUC points",
-    "aupr": "AUPR points",
-}
-
 
 @dataclass(frozen=True)
 class ClaimLine:
@@ -51,7 +42,7 @@ def _difference(one: Verdict) -> str:
         return ""
     decimals = 3 if one.metric == "nll" else 1
     value, low, high = (f"{number:z.{decimals}f}" for number in (one.value, one.low, one.high))
-    return f"Difference {value} [{low}, {high}] {_UNITS.get(one.metric, one.metric)}"
+    return f"Difference {value} [{low}, {high}] {one.unit}"
 
 
 def _sets(one: Verdict) -> str:
