@@ -9,9 +9,9 @@ from pipeline.config import CONF, MainEnsembleConfig, plain, typed
 from pipeline.errors import ConfigError
 
 
-def ensemble(*overrides: str) -> MainEnsembleConfig:
+def ensemble(*overrides: str, experiment: str = "laptop") -> MainEnsembleConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", list(overrides))).ensemble
+        return typed(compose("pipeline", [f"experiment={experiment}", *overrides])).ensemble
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "checkpoint_average", "mc_dropout"])
@@ -53,6 +53,6 @@ def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> No
 
 
 def test_given_models_need_no_training_run() -> None:
-    assert plain(ensemble("ensemble=imported").seeds) == []
+    assert plain(ensemble("ensemble=imported", experiment="demo").seeds) == []
     with pytest.raises(ConfigError, match=r"ensemble\.seeds must be distinct and at least one"):
         ensemble("ensemble.seeds=[]")

@@ -22,6 +22,7 @@ from pipeline.store import Flag, open_store, validate
 from stages.decode import decode
 
 SMALL = [
+    "experiment=laptop",
     "ensemble.seeds=[1,2]",
     "train.keep_checkpoints=3",
     "train.average_last=2",
@@ -34,8 +35,6 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         composed = compose("pipeline", [*SMALL, *overrides])
     composed.io.root = str(root)
-    if not any("ensemble.also" in one for one in overrides):
-        composed.ensemble.also = {}  # whatever an experiment adds
     return typed(composed)
 
 

@@ -18,6 +18,7 @@ from pipeline.report.sweep import Point, draw, summary
 from .test_decode import prepare, train
 
 SMALL = (
+    "experiment=laptop",
     *("ensemble.seeds=[1,2]", "decode.batch_sentences=4", "decode.also=[teacher_forcing]"),
     *("metrics.resamples=20", "uncertainty.beam=2"),
 )

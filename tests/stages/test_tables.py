@@ -107,5 +107,5 @@ def test_refuses_a_function_that_makes_no_table(root: Path) -> None:
 
 
 def test_says_which_stage_to_run_first(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must hold the cells of nmt_ende, .*: run python -m"):
+    with pytest.raises(DataError, match=r"must hold the cells of nmt_ende, .*: run python -m"):
         tables(settings(tmp_path))
