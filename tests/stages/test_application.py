@@ -53,7 +53,7 @@ def _script(folder: Path, name: str, body: str) -> Path:
 def test_help_shows_the_groups() -> None:
     result = _run("-m", "stages.decode", "--help")
     assert result.returncode == 0
-    for words in ("decode: beam", "ensemble: random_init", "experiment: demo", "laptop"):
+    for words in ("decode: beam", "mc_dropout, random_init", "experiment: demo", "laptop"):
         assert words in result.stdout
 
 
@@ -116,7 +116,7 @@ def test_missing_from_config_is_named(tmp_path: Path) -> None:
 
 
 PARTS = """
-folder = PartFolder(Path(config.io.root) / "parts", {"a": "1", "b": "1", "c": "1"})
+folder = PartFolder(Path(config.io.root) / "train" / "parts", {"a": "1", "b": "1", "c": "1"})
 if config.part is None:
     print("made", run_parts(config, folder))
 elif config.part == "b" and not (Path(config.io.root) / "mended").exists():
@@ -138,7 +138,7 @@ def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
     assert failed.returncode == 1
     assert "1 of 3 parts failed: b;" in failed.stderr
     assert "error: b is broken" in failed.stderr
-    assert (root / "parts" / "a" / "updates").read_text() == "901"
+    assert (root / "train" / "parts" / "a" / "updates").read_text() == "901"
     (root / "mended").write_text("")
     mended = _run(*command, path=tmp_path / "code", cwd=tmp_path)
     assert mended.returncode == 0, mended.stderr
@@ -163,7 +163,7 @@ def test_second_run_of_a_stage_is_refused(tmp_path: Path) -> None:
 
 
 WAITING_PART = """
-folder = PartFolder(Path(config.io.root) / "parts", {"a": "1"})
+folder = PartFolder(Path(config.io.root) / "train" / "parts", {"a": "1"})
 if config.part is None:
     run_parts(config, folder)
 else:
@@ -230,7 +230,7 @@ def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path
     (tmp_path / "out" / "go_on").write_text("")
     second.communicate(timeout=60)
     assert second.returncode == 0
-    assert [path.name for path in (tmp_path / "out" / "parts" / "a").iterdir()] == ["part.json"]
+    assert [path.name for path in (tmp_path / "out" / "train" / "parts" / "a").iterdir()] == ["part.json"]
 
 
 def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
