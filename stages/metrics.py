@@ -21,12 +21,8 @@ from pipeline.metrics.ood_detection import ood_detection_cells
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
 from pipeline.metrics.quality import QUALITIES
 from pipeline.metrics.rules import Rules
-from pipeline.metrics.token_errors import (
-    MeasuredTokens,
-    read_tokens,
-    token_error_cells,
-    token_rules,
-)
+from pipeline.metrics.token_errors import token_error_cells
+from pipeline.metrics.token_labels import MeasuredTokens, read_tokens, token_rules
 from pipeline.parts import read_manifest, whole_folder, write_json
 from pipeline.report.figures import TaskEvidence, make_figures
 from stages import run

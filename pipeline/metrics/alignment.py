@@ -7,6 +7,7 @@ A path is a text of steps, one a character: `C` a correct word, `S` a substituti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -75,6 +76,13 @@ ALIGNERS: dict[str, Aligner] = {
 def wrong_words(path: str) -> list[bool]:
     """Of each hypothesis word, whether it is a substitution or an insertion."""
     return [step != "C" for step in path if step != "D"]
+
+
+def missing_before(path: str) -> list[bool]:
+    """Of each hypothesis word, and of the end, whether a reference word is missing right before."""
+    steps = f" {path}"
+    after = [before == "D" for before, step in pairwise(steps) if step != "D"]
+    return [*after, steps[-1] == "D"]
 
 
 def word_of_token(pieces: Sequence[str]) -> list[int]:

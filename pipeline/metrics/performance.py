@@ -1,4 +1,4 @@
-"""Cells of predictive performance: BLEU or WER of decodes, NLL by teacher forcing, and extras."""
+"""Cells of predictive performance: BLEU or WER and more of decodes, NLL by teacher forcing."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Metric = Callable[[list[str], list[str]], float]
 
 
 def quality_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator[Cell]:
-    """The task's quality metric, once for each group of decodes that share a key.
+    """The task's quality metric and the one beside it, for each group of decodes of one key.
 
     'Single' is the mean over members, a kind of ensemble the mean over its trainings, with the
     standard deviation as spread; the interval is that of the mean, with all on the same resampled
-    sentences. Source: `tab:nmt-bleu-asr-wer`.
+    sentences. Source: `tab:nmt-bleu-asr-wer`; chrF and CER stand beyond it.
     """
-    quality = evaluation.quality
     for group in groups(decodes):
-        cell = replace(shared_cell(group), column=quality.name, metric=quality.name)
         used = scorable_in_all(group)
-        if not used.any():
-            yield replace(cell, reason=group[0].why_not_scorable)
-            continue
-        statistics = [quality.corpus(*texts(decode, used)) for decode in group]
-        yield evaluation.mean_filled(
-            cell, statistics, evaluation.weights(used), quality.signature()
-        )
+        for metric in (evaluation.quality, evaluation.quality.beside):
+            cell = replace(shared_cell(group), column=metric.name, metric=metric.name)
+            if not used.any():
+                yield replace(cell, reason=group[0].why_not_scorable)
+                continue
+            statistics = [metric.corpus(*texts(decode, used)) for decode in group]
+            yield evaluation.mean_filled(
+                cell, statistics, evaluation.weights(used), metric.signature()
+            )
 
 
 def extra_cells(

@@ -1,14 +1,16 @@
-"""Word error rate by counts that add up.
+"""Word and character error rates by counts that add up.
 
-Words are what white space separates. Rule of our own, the same for a sentence and a corpus:
-the rate is edits / max(reference words, 1), so that an empty reference with a hypothesis of two
-words has 200 %, both empty 0 %, and in a corpus such insertions add to the edits. It is not
-clipped at 100 %. A reference that does not exist is not an empty one: leave that sentence out.
+Words are what white space separates; characters are the code points of the words with one space
+between them, which counts. Rule of our own, the same for a sentence and a corpus, for words and
+characters: the rate is edits / max(reference words, 1), so that an empty reference with a
+hypothesis of two words has 200 %, both empty 0 %, and in a corpus such insertions add to the
+edits. It is not clipped at 100 %. A reference that does not exist is not an empty one: leave that
+sentence out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -19,30 +21,24 @@ from pipeline.metrics.statistic import FloatArray, Statistic, point
 
 
 @dataclass(frozen=True)
-class WordErrorCounts:
-    """Edits (substitutions, insertions, deletions) and reference words, each [sentence]."""
+class ErrorCounts:
+    """Edits (substitutions, insertions, deletions) and the words or characters of the reference.
+
+    Each [sentence].
+    """
 
     edits: FloatArray
-    reference_words: FloatArray
+    reference_length: FloatArray
 
 
-def word_error_counts(hypotheses: Sequence[str], references: Sequence[str]) -> WordErrorCounts:
+def word_error_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ErrorCounts:
     """Fewest word edits from reference to hypothesis; DataError where the numbers differ."""
-    from rapidfuzz.distance import Levenshtein
+    return _error_counts(hypotheses, references, str.split)
 
-    if len(hypotheses) != len(references):
-        raise DataError(
-            "hypotheses and references must be equally many, "
-            f"got {len(hypotheses)} and {len(references)}"
-        )
-    words = [
-        (hypothesis.split(), reference.split())
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    return WordErrorCounts(
-        np.array([Levenshtein.distance(said, meant) for said, meant in words], dtype=np.float64),
-        np.array([len(meant) for _, meant in words], dtype=np.float64),
-    )
+
+def character_error_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ErrorCounts:
+    """Fewest edits of characters from reference to hypothesis; DataError as for words."""
+    return _error_counts(hypotheses, references, lambda text: " ".join(text.split()))
 
 
 def sentence_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
@@ -52,21 +48,27 @@ def sentence_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -
     Detection'.
     """
     counts = word_error_counts(hypotheses, references)
-    return 100 * counts.edits / np.maximum(counts.reference_words, 1)
+    return 100 * counts.edits / np.maximum(counts.reference_length, 1)
 
 
 def corpus_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Word error rate of a corpus in percent; NaN for no sentence."""
     counts = word_error_counts(hypotheses, references)
-    return point(corpus_wer_statistic(counts), len(hypotheses))
+    return point(error_rate_statistic(counts), len(hypotheses))
 
 
-def corpus_wer_statistic(counts: WordErrorCounts) -> Statistic:
-    """Corpus word error rate in percent as a function of weights [resample, sentence]."""
+def corpus_cer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Character error rate of a corpus in percent; NaN for no sentence."""
+    counts = character_error_counts(hypotheses, references)
+    return point(error_rate_statistic(counts), len(hypotheses))
+
+
+def error_rate_statistic(counts: ErrorCounts) -> Statistic:
+    """Error rate of a corpus in percent as a function of weights [resample, sentence]."""
 
     def rate(weights: FloatArray) -> FloatArray:
-        words = np.maximum(weights @ counts.reference_words, 1)
-        percent = 100 * (weights @ counts.edits) / words
+        length = np.maximum(weights @ counts.reference_length, 1)
+        percent = 100 * (weights @ counts.edits) / length
         return np.where(weights.sum(axis=1) > 0, percent, np.nan)
 
     return rate
@@ -74,4 +76,33 @@ def corpus_wer_statistic(counts: WordErrorCounts) -> Statistic:
 
 def wer_signature() -> str:
     """What the word error rate depends on."""
-    return f"WER|words:whitespace|case:mixed|edits:rapidfuzz-{version('rapidfuzz')}"
+    return f"WER|words:whitespace|{_signature()}"
+
+
+def cer_signature() -> str:
+    """What the character error rate depends on."""
+    return f"CER|characters:code-points|spaces:one|{_signature()}"
+
+
+def _signature() -> str:
+    return f"case:mixed|edits:rapidfuzz-{version('rapidfuzz')}"
+
+
+def _error_counts(
+    hypotheses: Sequence[str], references: Sequence[str], cut: Callable[[str], Sequence[str]]
+) -> ErrorCounts:
+    from rapidfuzz.distance import Levenshtein
+
+    if len(hypotheses) != len(references):
+        raise DataError(
+            "hypotheses and references must be equally many, "
+            f"got {len(hypotheses)} and {len(references)}"
+        )
+    pairs = [
+        (cut(hypothesis), cut(reference))
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return ErrorCounts(
+        np.array([Levenshtein.distance(said, meant) for said, meant in pairs], dtype=np.float64),
+        np.array([len(meant) for _, meant in pairs], dtype=np.float64),
+    )

@@ -1,121 +1,46 @@
-"""Cells of token-level error detection: average precision against labels of an alignment."""
+"""Cells of token-level error detection: average precision against labels of an alignment.
+
+Beyond the paper, the same of words, by the largest or the mean score of their tokens, and of
+missing words, by the score of the token that follows the gap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.errors import DataError
-from pipeline.metrics.alignment import ALIGNERS, word_of_token, wrong_words
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.group import scorable_in_all, shared_cell
 from pipeline.metrics.rules import PrecisionRule, precision_rules
 from pipeline.metrics.statistic import FloatArray, Statistic, ratio
+from pipeline.metrics.token_labels import (
+    Marked,
+    MeasuredTokens,
+    TokenLabels,
+    TokenRules,
+    token_labels,
+)
 
-_EOS = 2
-# fairseq's own symbols come before those of the file.
-_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _POSITION_COLUMNS = ("sentence_id", "hypothesis", "position", "token_id")
 
 
 @dataclass(frozen=True)
-class TokenRules:
-    """How tokens are labelled: one of ALIGNERS, whether EOS takes part, and the text of each id."""
+class _Question:
+    """One cell to fill: its statistic of a decode and its labels, and why it may have no value.
 
-    aligner: str
-    with_eos: bool
-    pieces: Sequence[str]
-
-
-@dataclass(frozen=True)
-class MeasuredTokens:
-    """A decode and the tokens of its best hypotheses: token.parquet's columns, a row a token."""
-
-    decode: Decode
-    tokens: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class TokenLabels:
-    """Of the scored sentences: which tokens are errors, and the words that are missing.
-
-    `row`, `sentence` and `wrong` [token]: the row in the table of tokens, the place among the
-    scored sentences, the label; `deleted` and `reference_words` [sentence].
+    `every_eos`: EOS takes part whatever the rules say.
     """
 
-    row: NDArray[np.int64]
-    sentence: NDArray[np.int64]
-    wrong: NDArray[np.bool_]
-    deleted: FloatArray
-    reference_words: FloatArray
-
-
-def token_rules(dictionary: Path, aligner: str, with_eos: bool) -> TokenRules | None:
-    """The rules, with the pieces of a dictionary of fairseq's; None where there is no such file."""
-    if not dictionary.is_file():
-        return None
-    with dictionary.open(encoding="utf-8", newline="\n") as file:
-        pieces = [line.rstrip("\n").rpartition(" ")[0] for line in file]
-    return TokenRules(aligner, with_eos, [*_SPECIAL, *pieces])
-
-
-def read_tokens(path: Path) -> pd.DataFrame:
-    """The tokens of the best hypotheses of a token.parquet; DataError where there is no file."""
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
-    frame = pd.read_parquet(path, filters=[("hypothesis", "==", 0)])
-    return frame.sort_values(["sentence_id", "position"], ignore_index=True)
-
-
-def token_labels(
-    measured: MeasuredTokens, used: NDArray[np.bool_], rules: TokenRules
-) -> TokenLabels:
-    """Label the tokens of the sentences in use, [sentence] of the test set.
-
-    Substituted and inserted words are errors, and so is every token of such a word; a missing word
-    has no token and is counted apart. EOS, where it takes part, is an error where the reference
-    goes on. Raises DataError where tokens are not those of the hypothesis.
-    """
-    places = np.flatnonzero(used)
-    decode = measured.decode
-    said = [str(decode.texts[i]).split() for i in places]
-    meant = [str(decode.references[i]).split() for i in places]
-    paths = ALIGNERS[rules.aligner](meant, said)
-    ids = measured.tokens["token_id"].to_numpy()
-    bounds = np.searchsorted(measured.tokens["sentence_id"].to_numpy(), [places, places + 1])
-    rows: list[int] = []
-    sentences: list[int] = []
-    labels: list[bool] = []
-    for sentence, path in enumerate(paths):
-        wrong = wrong_words(path)
-        own = range(*bounds[:, sentence])
-        finished = bool(own) and ids[own[-1]] == _EOS
-        words = word_of_token([rules.pieces[ids[row]] for row in own[: len(own) - finished]])
-        if max(words, default=-1) + 1 != len(wrong):
-            raise DataError(
-                f"{decode.path}: the tokens of sentence {places[sentence]} must spell the "
-                f"{len(wrong)} words of its text, got {max(words, default=-1) + 1}"
-            )
-        label = [wrong[word] for word in words]
-        if finished and rules.with_eos:
-            label.append(path.endswith("D"))
-        rows += own[: len(label)]
-        sentences += [sentence] * len(label)
-        labels += label
-    return TokenLabels(
-        np.array(rows, dtype=np.int64),
-        np.array(sentences, dtype=np.int64),
-        np.array(labels, dtype=bool),
-        np.array([path.count("D") for path in paths], dtype=np.float64),
-        np.array([len(words) for words in meant], dtype=np.float64),
-    )
+    column: str
+    metric: str
+    statistic: Callable[[MeasuredTokens, TokenLabels], Statistic]
+    why_none: str
+    signature: str
+    every_eos: bool = False
 
 
 def token_error_cells(
@@ -123,62 +48,118 @@ def token_error_cells(
 ) -> Iterator[Cell]:
     """Average precision in percent of every token measure, the token error rate and deletions.
 
-    `group` holds the decodes of one key, of which the mean is taken. Source:
-    `tab:token-error-detection`; its baseline is the token error rate.
+    Beyond the paper `{measure}_word_max`, `{measure}_word_mean` and `{measure}_before_deletion`,
+    with their base rates. `group` holds the decodes of one key, of which the mean is taken.
+    Source: `tab:token-error-detection`; its baseline is the token error rate.
     """
     decodes = [one.decode for one in group]
     used = scorable_in_all(decodes)
     shared = shared_cell(decodes)
     names = [str(name) for name in group[0].tokens if name not in _POSITION_COLUMNS]
-    rate = replace(shared, column="token_error_rate_percent", metric="percent")
-    deletions = replace(shared, column="deleted_words_percent", metric="percent")
-    of_measures = [
-        (replace(shared, column=name, metric=rule.metric), rule)
-        for rule in precision_rules(evaluation.rules)
-        for name in names
-    ]
+    questions = [*_of_the_paper(names, evaluation), *_beyond_the_paper(names, evaluation)]
+    cells = [replace(shared, column=one.column, metric=one.metric) for one in questions]
     if rules is None or not used.any():
         why = decodes[0].why_not_scorable if rules else "the dictionary of tokens is missing"
-        yield from (
-            replace(cell, reason=why)
-            for cell in (*(cell for cell, _ in of_measures), rate, deletions)
-        )
+        yield from (replace(cell, reason=why) for cell in cells)
         return
     labels = [token_labels(one, used, rules) for one in group]
     weights = evaluation.weights(used)
-    eos = "include" if rules.with_eos else "exclude"
-    signature = f"align:{rules.aligner}|eos:{eos}|case:mixed"
-    for cell, rule in of_measures:
-        statistics = [
-            _on_sentences(rule, one.tokens[cell.column].to_numpy(dtype=np.float64), label)
-            for one, label in zip(group, labels, strict=True)
-        ]
-        signed = f"{evaluation.measures_signature}; {rule.signature}|{signature}"
-        filled = evaluation.mean_filled(cell, statistics, weights, signed)
-        none = filled.value is None
-        yield replace(filled, reason="no token is an error") if none else filled
-    filled = evaluation.mean_filled(
-        rate, [_error_rate(one) for one in labels], weights, f"TER|{signature}"
+    for cell, question in zip(cells, questions, strict=True):
+        eos = "include" if rules.with_eos or question.every_eos else "exclude"
+        filled = evaluation.mean_filled(
+            cell,
+            [question.statistic(*one) for one in zip(group, labels, strict=True)],
+            weights,
+            f"{question.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
+        )
+        yield replace(filled, reason=question.why_none) if filled.value is None else filled
+
+
+def _of_the_paper(names: Sequence[str], evaluation: Evaluation) -> Iterator[_Question]:
+    for rule in precision_rules(evaluation.rules):
+        signature = f"{evaluation.measures_signature}; {rule.signature}"
+        for name in names:
+            statistic = _detection(rule, name, _tokens)
+            yield _Question(name, rule.metric, statistic, "no token is an error", signature)
+    rate = _share(lambda labels: labels.tokens)
+    yield _Question("token_error_rate_percent", "percent", rate, "no token", "TER")
+    yield _Question(
+        "deleted_words_percent", "percent", _deletion_rate, "no reference word", "deletions"
     )
-    yield replace(filled, reason="no token") if filled.value is None else filled
-    filled = evaluation.mean_filled(
-        deletions, [_deletion_rate(one) for one in labels], weights, f"deletions|{signature}"
-    )
-    yield replace(filled, reason="no reference word") if filled.value is None else filled
 
 
-def _on_sentences(rule: PrecisionRule, uncertainty: FloatArray, labels: TokenLabels) -> Statistic:
-    """The score of tokens as a function of the weights of their sentences."""
-    of_tokens = rule.statistic(labels.wrong, uncertainty[labels.row])
-    return lambda weights: of_tokens(weights[:, labels.sentence])
+def _beyond_the_paper(names: Sequence[str], evaluation: Evaluation) -> Iterator[_Question]:
+    rule = precision_rules(evaluation.rules)[0]
+    signature = f"{evaluation.measures_signature}; {rule.signature}"
+    for name in names:
+        for column, pooled in (("word_max", _largest), ("word_mean", _mean)):
+            statistic, why = _detection(rule, name, pooled), "no word is an error"
+            yield _Question(
+                f"{name}_{column}", rule.metric, statistic, why, f"{signature}|pieces:{column}"
+            )
+        statistic, why = _detection(rule, name, _openings), "no word is missing before a token"
+        yield _Question(
+            f"{name}_before_deletion", rule.metric, statistic, why, signature, every_eos=True
+        )
+    wrong = _share(lambda labels: labels.tokens.at(_word_starts(labels)))
+    yield _Question("wrong_words_percent", "percent", wrong, "no word", "wrong-words")
+    gaps = _share(lambda labels: labels.openings)
+    yield _Question("before_deletion_percent", "percent", gaps, "no token", "gaps", every_eos=True)
 
 
-def _error_rate(labels: TokenLabels) -> Statistic:
-    n_sentence = len(labels.deleted)
-    wrong = np.bincount(labels.sentence, labels.wrong, minlength=n_sentence)
-    tokens = np.bincount(labels.sentence, minlength=n_sentence).astype(np.float64)
-    return lambda weights: 100 * ratio(weights @ wrong, weights @ tokens)
+# (labels, a measure of every row) -> what is to be flagged, and the score of each
+_Flagged = Callable[[TokenLabels, FloatArray], tuple[Marked, FloatArray]]
 
 
-def _deletion_rate(labels: TokenLabels) -> Statistic:
+def _tokens(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
+    return labels.tokens, value[labels.tokens.row]
+
+
+def _openings(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
+    return labels.openings, value[labels.openings.row]
+
+
+def _largest(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
+    starts = _word_starts(labels)
+    return labels.tokens.at(starts), np.maximum.reduceat(value[labels.tokens.row], starts)
+
+
+def _mean(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
+    starts = _word_starts(labels)
+    sizes = np.diff(starts, append=len(labels.word))
+    return labels.tokens.at(starts), np.add.reduceat(value[labels.tokens.row], starts) / sizes
+
+
+def _word_starts(labels: TokenLabels) -> NDArray[np.int64]:
+    return np.flatnonzero(np.diff(labels.word, prepend=-1))
+
+
+def _detection(
+    rule: PrecisionRule, name: str, flagged: _Flagged
+) -> Callable[[MeasuredTokens, TokenLabels], Statistic]:
+    """The score of tokens or words as a function of the weights of their sentences."""
+
+    def of(measured: MeasuredTokens, labels: TokenLabels) -> Statistic:
+        marked, score = flagged(labels, measured.tokens[name].to_numpy(dtype=np.float64))
+        of_marked = rule.statistic(marked.wrong, score)
+        return lambda weights: of_marked(weights[:, marked.sentence])
+
+    return of
+
+
+def _share(
+    marked: Callable[[TokenLabels], Marked],
+) -> Callable[[MeasuredTokens, TokenLabels], Statistic]:
+    """How many percent are marked as wrong."""
+
+    def of(_: MeasuredTokens, labels: TokenLabels) -> Statistic:
+        these, n_sentence = marked(labels), len(labels.deleted)
+        wrong = np.bincount(these.sentence, these.wrong, minlength=n_sentence)
+        all_of_them = np.bincount(these.sentence, minlength=n_sentence).astype(np.float64)
+        return lambda weights: 100 * ratio(weights @ wrong, weights @ all_of_them)
+
+    return of
+
+
+def _deletion_rate(_: MeasuredTokens, labels: TokenLabels) -> Statistic:
     return lambda weights: 100 * ratio(weights @ labels.deleted, weights @ labels.reference_words)

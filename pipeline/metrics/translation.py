@@ -1,22 +1,27 @@
-"""BLEU of sentences and corpora, by sacrebleu's tokeniser, counts and smoothing.
+"""BLEU of sentences and corpora, by sacrebleu's tokeniser, counts and smoothing, and its chrF.
 
 Rules of our own, the same for a sentence and a corpus (of one): nothing said where nothing was to
 be said is right (100); anything else without a matching word, so also where either side is empty,
-is 0. Text is empty when it is blank. A reference that does not exist is not an empty one: leave
-that sentence out.
+is 0. Text is empty when it is blank. In a corpus, chrF leaves out the n-grams of a hypothesis whose
+reference is too short to have any, as sacrebleu does, so an answer to nothing costs nothing there.
+A reference that does not exist is not an empty one: leave that sentence out.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.errors import DataError
-from pipeline.metrics.statistic import FloatArray, Statistic
+from pipeline.metrics.statistic import FloatArray, Statistic, point
 
 _ORDER = 4
+_CHARACTER_ORDER = 6
+# How many times recall counts for what precision does, in chrF.
+_BETA = 2
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,20 @@ class BleuCounts:
     reference_tokens: FloatArray
 
 
+@dataclass(frozen=True)
+class ChrfCounts:
+    """What chrF adds up over sentences: character n-grams without white space.
+
+    `said`, `meant` and `correct` [sentence, order]: of the hypothesis, the reference, and in both;
+    `characters` [sentence] of both.
+    """
+
+    said: FloatArray
+    meant: FloatArray
+    correct: FloatArray
+    characters: FloatArray
+
+
 def sentence_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
     """BLEU of each sentence in percent, [sentence], in [0, 100].
 
@@ -46,19 +65,14 @@ def sentence_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Float
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """BLEU of a corpus in percent, as sacrebleu's default; NaN for no sentence."""
-    statistic = corpus_bleu_statistic(bleu_counts(hypotheses, references))
-    return float(statistic(np.ones((1, len(hypotheses))))[0])
+    return point(corpus_bleu_statistic(bleu_counts(hypotheses, references)), len(hypotheses))
 
 
 def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> BleuCounts:
     """Count the n-grams of each sentence once; DataError where the numbers of texts differ."""
     from sacrebleu.metrics import BLEU
 
-    if len(hypotheses) != len(references):
-        raise DataError(
-            "hypotheses and references must be equally many, "
-            f"got {len(hypotheses)} and {len(references)}"
-        )
+    _refuse_unequal(hypotheses, references)
     scorer = BLEU(effective_order=True)
     scored = [
         scorer.sentence_score(hypothesis, [reference])
@@ -106,3 +120,63 @@ def bleu_signature() -> str:
     scorer = BLEU()
     scorer.corpus_score(["a"], [["a"]])
     return f"BLEU|{scorer.get_signature()}"
+
+
+def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """chrF of a corpus in percent, as sacrebleu's default; NaN for no sentence."""
+    return point(corpus_chrf_statistic(chrf_counts(hypotheses, references)), len(hypotheses))
+
+
+def chrf_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ChrfCounts:
+    """Count the n-grams of each sentence once; DataError where the numbers of texts differ."""
+    _refuse_unequal(hypotheses, references)
+    counts = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
+    characters = np.zeros(len(hypotheses))
+    for sentence, pair in enumerate(zip(hypotheses, references, strict=True)):
+        said, meant = ("".join(text.split()) for text in pair)
+        characters[sentence] = len(said) + len(meant)
+        for order in range(1, min(_CHARACTER_ORDER, len(meant)) + 1):
+            of_said, of_meant = _ngrams(said, order), _ngrams(meant, order)
+            correct = (of_said & of_meant).total()
+            counts[:, sentence, order - 1] = of_said.total(), of_meant.total(), correct
+    return ChrfCounts(*counts, characters)
+
+
+def corpus_chrf_statistic(counts: ChrfCounts) -> Statistic:
+    """Corpus chrF in percent as a function of weights [resample, sentence]: the counts add up."""
+
+    def chrf(weights: FloatArray) -> FloatArray:
+        said, meant = weights @ counts.said, weights @ counts.meant
+        correct = weights @ counts.correct
+        # An order that neither side is long enough for does not count.
+        orders = np.maximum(((said > 0) & (meant > 0)).sum(axis=1), 1)
+        precision = (correct / np.maximum(said, 1)).sum(axis=1) / orders
+        recall = (correct / np.maximum(meant, 1)).sum(axis=1) / orders
+        weighed = _BETA**2 * precision + recall
+        product = (1 + _BETA**2) * precision * recall
+        percent = 100 * np.divide(product, weighed, out=np.zeros_like(product), where=weighed > 0)
+        percent = np.where(weights @ counts.characters == 0, 100.0, percent)
+        return np.where(weights.sum(axis=1) > 0, percent, np.nan)
+
+    return chrf
+
+
+def chrf_signature() -> str:
+    """sacrebleu's signature of corpus chrF."""
+    from sacrebleu.metrics import CHRF
+
+    scorer = CHRF(char_order=_CHARACTER_ORDER, beta=_BETA)
+    scorer.corpus_score(["a"], [["a"]])
+    return f"chrF{_BETA}|{scorer.get_signature()}"
+
+
+def _ngrams(text: str, order: int) -> Counter[str]:
+    return Counter(text[first : first + order] for first in range(len(text) - order + 1))
+
+
+def _refuse_unequal(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        raise DataError(
+            "hypotheses and references must be equally many, "
+            f"got {len(hypotheses)} and {len(references)}"
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pipeline.metrics.cell import COPY_THROUGH
+from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE
 from pipeline.report.cells import CellIndex
-from pipeline.report.measure_layout import MeasureLayout
+from pipeline.report.measure_headings import measure_header
+from pipeline.report.measure_layout import BEST_NOTE, MeasureLayout
 from pipeline.report.paper import PaperCell, paper_cells
-from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 from pipeline.report.task_names import task_name
 
 _SETS = ("TYPO", "CUT", "COPY")
@@ -16,6 +17,14 @@ _MODELS = {
     ("single", "-"): "Single",
     ("random_init", "prex"): "PrEx",
     ("random_init", "expr"): "ExPr",
+}
+_TOKEN_RATE = "token_error_rate_percent"
+# What is flagged -> (what stands behind the name of a measure, the column of its base rate).
+_FLAGGED = {
+    "Tokens, as in the paper": ("", _TOKEN_RATE),
+    "Words, largest of their tokens": ("_word_max", "wrong_words_percent"),
+    "Words, mean of their tokens": ("_word_mean", "wrong_words_percent"),
+    "Words missing before a token": ("_before_deletion", "before_deletion_percent"),
 }
 
 
@@ -74,4 +83,38 @@ def copy_through(cells: pd.DataFrame) -> Table:
         ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in _MODELS.values())),),
         tuple(rows),
         ("A word is a run of letters and digits; names and numbers are copied rightly.",),
+    )
+
+
+def token_error_detection(cells: pd.DataFrame) -> Table:
+    """Average precision of the paper's token measures for words and for missing words."""
+    index = CellIndex(cells)
+    paper = [one.key.column for one in paper_cells("tab-apn:token-error-detection-prex")]
+    measures = [name for name in dict.fromkeys(paper) if name != _TOKEN_RATE]
+    rows: list[Row] = []
+    for rate in index.cells:
+        if (rate.column, rate.hypotheses) != (_TOKEN_RATE, "prex") or rate.reason == NO_REFERENCE:
+            continue
+        of_set = rate.key
+        for place, (name, (suffix, base)) in enumerate(_FLAGGED.items()):
+            found = [
+                TableCell(index.cell(of_set._replace(column=f"{measure}{suffix}", metric="aupr")))
+                for measure in measures
+            ]
+            base_rate = TableCell(index.cell(of_set._replace(column=base)))
+            labels = (task_name(of_set.task), of_set.test_set, of_set.ensemble, name)
+            rule = bool(rows) and place == 0
+            rows.append(Row(labels, (*mark_best(found), base_rate), rule=rule))
+    groups, names = measure_header(("Task", "Test set", "Ensemble", "Flagged"), measures, "1")
+    return Table(
+        "beyond:token-error-detection",
+        "Error detection on tokens, words and missing words: average precision in percent",
+        ((*groups, Heading("")), (*names, Heading("Base rate, %"))),
+        tuple(rows),
+        (
+            "Hypotheses of the product of expectations.",
+            "A missing word is looked for in the token that begins the next word, or in EOS.",
+            "The base rate, the share of what is to be flagged, is what chance would reach.",
+            BEST_NOTE.format(group="row"),
+        ),
     )

@@ -14,14 +14,23 @@ from pipeline.report.paper_table import PaperTable
 from pipeline.report.table import Heading, Row, Table, mark_best
 from pipeline.report.task_names import task_name
 
-_METRICS = {"bleu": "BLEU", "wer_percent": "WER %", "nll": "NLL, nats per token"}
+# Ours, beside the paper's metric.
+_BESIDE = {"bleu": "chrf", "wer_percent": "cer_percent"}
+_METRICS = {
+    "bleu": "BLEU",
+    "wer_percent": "WER %",
+    "nll": "NLL, nats per token",
+    "chrf": "chrF",
+    "cer_percent": "CER %",
+}
 
 
 @dataclass(frozen=True)
 class PerformanceLayout:
     """A table whose rows are `models`: (ensemble, hypotheses) -> what it is called.
 
-    `with_own_metrics` puts those of the user (metrics.extra_metrics) behind the paper's columns.
+    `with_own_metrics` puts chrF and CER, where the run has them, and the metrics of the user
+    (metrics.extra_metrics) behind the paper's columns.
     """
 
     title: str
@@ -38,7 +47,7 @@ class PerformanceLayout:
         first = next(iter(self.models))
         columns = [key for key in paper.keys if (key.ensemble, key.hypotheses) == first]
         if self.with_own_metrics:
-            columns += _own_metrics(index)
+            columns += [*_beside(columns, index), *_own_metrics(index)]
         grid = [
             mark_best(
                 [
@@ -64,6 +73,18 @@ class PerformanceLayout:
             tuple(rows),
             (BEST_NOTE.format(group="column"),),
         )
+
+
+def _beside(columns: Sequence[Key], index: CellIndex) -> list[Key]:
+    """The columns of chrF and CER, for the test sets that have the paper's metric."""
+    keys = [
+        key._replace(column=_BESIDE[key.metric], metric=_BESIDE[key.metric])
+        for key in columns
+        if key.metric in _BESIDE
+    ]
+    return [
+        key for key in keys if index.keys(task=key.task, test_set=key.test_set, metric=key.metric)
+    ]
 
 
 def _own_metrics(index: CellIndex) -> list[Key]:

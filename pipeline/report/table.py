@@ -9,7 +9,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 
 _DECIMALS = {"nll": 2}
-_LOWER_IS_BETTER = ("nll", "wer_percent")
+_LOWER_IS_BETTER = ("nll", "wer_percent", "cer_percent")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pipeline.config import ROOT
 from pipeline.store import open_store
 
 OVERRIDES = [
+    "experiment=laptop",
     "data.test_sentences=8",
     "data.dev_sentences=6",
     "data.train_sentences=null",

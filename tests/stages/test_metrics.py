@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 from sklearn.metrics import roc_auc_score
 
 from pipeline.errors import DataError
@@ -36,6 +36,12 @@ def test_bleu_of_ensemble_and_single_members(run: Run) -> None:
     assert cell["data"].startswith("LibreOffice")
     assert cell["also_called"] == "nwt14"
     assert cell["signature"].startswith("part:random_init.prex.newstest14; BLEU|nrefs:1")
+
+    beside = cells["newstest14", "random_init", "prex", "", "chrf", "chrf"]
+    expected = CHRF().corpus_score(texts, [run.references]).score
+    assert float(beside["value"]) == pytest.approx(expected)
+    assert float(beside["low"]) < expected < float(beside["high"])
+    assert "; chrF2|nrefs:1|case:mixed|" in beside["signature"]
 
     single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
     each = [

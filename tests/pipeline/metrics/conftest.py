@@ -4,14 +4,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode, Measured, Measures
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.quality import QUALITIES
+from pipeline.metrics.token_labels import MeasuredTokens, TokenRules
 
 MakeMeasured = Callable[..., Measured]
+_PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")
+# The last sentence has no hypothesis, the third one no EOS.
+_IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
 
 
 @pytest.fixture
@@ -38,3 +43,26 @@ def measured() -> MakeMeasured:
         return Measured(decode, [Measures(1, 10.0, True, {"u": np.array(values)}, reasons)])
 
     return make
+
+
+@pytest.fixture
+def rules() -> TokenRules:
+    return TokenRules("nist", with_eos=False, pieces=list(_PIECES))
+
+
+@pytest.fixture
+def tokens(measured: MakeMeasured) -> MeasuredTokens:
+    """The decode of four sentences, two of which lack words, and a measure of its tokens."""
+    texts = ["turn on the lamp", "turn off", "turn<unk>", None]
+    references = ["turn off the lamp", "turn off the lamp", "turn it", "turn"]
+    decode = measured([0.0] * 4, texts, references).decode
+    frame = pd.DataFrame(
+        {
+            "sentence_id": np.repeat(np.arange(4), [len(ids) for ids in _IDS]),
+            "hypothesis": 0,
+            "position": [place for ids in _IDS for place in range(len(ids))],
+            "token_id": [one for ids in _IDS for one in ids],
+            "prex_score": np.linspace(1, 0, 11) ** 2,
+        }
+    )
+    return MeasuredTokens(decode, frame)

@@ -7,6 +7,7 @@ from rapidfuzz.distance import Levenshtein
 
 from pipeline.metrics.alignment import (
     levenshtein_paths,
+    missing_before,
     nist_path,
     nist_paths,
     word_of_token,
@@ -47,6 +48,21 @@ def test_every_path_spells_both_texts_and_levenshtein_is_shortest(
 )
 def test_substitutions_and_insertions_are_errors(path: str, wrong: list[bool]) -> None:
     assert wrong_words(path) == wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "missing"),
+    [
+        ("", [False]),
+        ("DD", [True]),
+        ("DCSDDI", [True, False, True, False]),
+        ("CD", [False, True]),
+    ],
+)
+def test_a_missing_word_stands_before_the_next_one_or_the_end(
+    path: str, missing: list[bool]
+) -> None:
+    assert missing_before(path) == missing
 
 
 @pytest.mark.parametrize(

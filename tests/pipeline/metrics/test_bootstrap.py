@@ -14,7 +14,7 @@ from pipeline.metrics import (
 from pipeline.metrics.bootstrap import resampled
 from pipeline.metrics.detection import average_precision_statistic, roc_auc_statistic
 from pipeline.metrics.rejection import rejection_statistic
-from pipeline.metrics.speech import corpus_wer_statistic, word_error_counts
+from pipeline.metrics.speech import error_rate_statistic, word_error_counts
 from pipeline.metrics.statistic import weighted_mean
 from pipeline.metrics.translation import bleu_counts, corpus_bleu_statistic
 
@@ -76,7 +76,7 @@ def test_every_statistic_equals_a_loop_over_resamples():
         ),
         (corpus_bleu_statistic(bleu_counts(TEXTS, REFERENCES)), bleu),
         (
-            corpus_wer_statistic(word_error_counts(TEXTS, REFERENCES)),
+            error_rate_statistic(word_error_counts(TEXTS, REFERENCES)),
             lambda i: corpus_wer_percent(*texts(i)),
         ),
         (weighted_mean(error), lambda i: error[i].mean()),

@@ -56,9 +56,11 @@ def test_out_of_domain_detection_pairs_each_run_with_its_own_in_domain_decode(ru
 
 def test_quality_and_copied_share_have_a_spread(runs, evaluation):
     decodes = [one.decode for one in runs("newstest14", 1)]
-    (quality,) = quality_cells(decodes, evaluation)
+    quality, beside = quality_cells(decodes, evaluation)
     (copied,) = copy_through_cells(decodes, evaluation)
+    assert (quality.metric, beside.metric) == ("bleu", "chrf")
     assert quality.spread is not None
+    assert beside.spread is not None
     assert copied.spread == 0
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DataError
 from pipeline.metrics import corpus_wer_percent, sentence_wer_percent
-from pipeline.metrics.speech import word_error_counts
+from pipeline.metrics.speech import cer_signature, corpus_cer_percent, word_error_counts
 
 WORDS = ["go", "stop", "left", "it's", "a:b"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)
@@ -18,6 +18,8 @@ def test_equals_jiwer_where_references_have_words(pairs):
     hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
     expected = 100 * jiwer.wer(references, hypotheses)
     assert corpus_wer_percent(hypotheses, references) == pytest.approx(expected)
+    expected = 100 * jiwer.cer(references, hypotheses)
+    assert corpus_cer_percent(hypotheses, references) == pytest.approx(expected)
     each = [100 * jiwer.wer(reference, hypothesis) for hypothesis, reference in pairs]
     np.testing.assert_allclose(sentence_wer_percent(hypotheses, references), each)
 
@@ -31,11 +33,25 @@ def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, 
     assert corpus_wer_percent([hypothesis], [reference]) == percent
 
 
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "percent"),
+    [
+        ("a b", "", 300),
+        ("", "ab", 100),
+        (" ", "", 0),
+        ("ab  cd", "ab\tcd", 0),
+        ("abcd", "ab cd", 20),
+    ],
+)
+def test_characters_of_empty_text_and_of_white_space(hypothesis, reference, percent):
+    assert corpus_cer_percent([hypothesis], [reference]) == percent
+
+
 def test_a_corpus_adds_counts_and_never_averages():
     hypotheses, references = ["a b", "x", ""], ["", "a b c", ""]
     counts = word_error_counts(hypotheses, references)
     assert counts.edits.tolist() == [2, 3, 0]
-    assert counts.reference_words.tolist() == [0, 3, 0]
+    assert counts.reference_length.tolist() == [0, 3, 0]
     assert corpus_wer_percent(hypotheses, references) == pytest.approx(100 * 5 / 3)
 
 
@@ -45,6 +61,11 @@ def test_tabs_and_runs_of_spaces_separate_words():
 
 def test_no_sentence_is_undefined():
     assert np.isnan(corpus_wer_percent([], []))
+    assert np.isnan(corpus_cer_percent([], []))
+
+
+def test_the_signature_says_that_spaces_count():
+    assert cer_signature().startswith("CER|characters:code-points|spaces:one|case:mixed|edits:")
 
 
 def test_refuses_unequal_numbers_of_texts():

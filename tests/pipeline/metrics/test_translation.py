@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline.errors import DataError
 from pipeline.metrics import corpus_bleu, sentence_bleu
-from pipeline.metrics.translation import bleu_signature
+from pipeline.metrics.translation import bleu_signature, chrf_signature, corpus_chrf
 
 WORDS = ["a", "b", "c", "d", ",", "3.5"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)
@@ -25,6 +25,13 @@ def test_equals_sacrebleu(pairs):
     np.testing.assert_allclose(sentence_bleu(hypotheses, references), expected_each)
 
 
+@given(PAIRS)
+def test_chrf_equals_sacrebleu(pairs):
+    hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
+    expected = CHRF().corpus_score(hypotheses, [references]).score
+    assert corpus_chrf(hypotheses, references) == pytest.approx(expected)
+
+
 def test_a_wholly_wrong_word_never_beats_a_right_one():
     wrong, right, partly = sentence_bleu(["x", "a", "a x"], ["a b c", "a", "a b"])
     assert wrong == 0
@@ -39,16 +46,19 @@ def test_a_wholly_wrong_word_never_beats_a_right_one():
 def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
     assert sentence_bleu([hypothesis], [reference]) == [percent]
     assert corpus_bleu([hypothesis], [reference]) == percent
+    assert corpus_chrf([hypothesis], [reference]) == percent
 
 
 def test_an_empty_pair_adds_nothing_to_a_corpus():
     texts = ["the cat sat on the mat", "a dog"], ["the cat sat on a mat", "a dog"]
     with_empty = [*texts[0], ""], [*texts[1], ""]
     assert corpus_bleu(*with_empty) == corpus_bleu(*texts)
+    assert corpus_chrf(*with_empty) == corpus_chrf(*texts)
 
 
 def test_no_sentence_is_undefined():
     assert np.isnan(corpus_bleu([], []))
+    assert np.isnan(corpus_chrf([], []))
     assert len(sentence_bleu([], [])) == 0
 
 
@@ -57,5 +67,6 @@ def test_refuses_unequal_numbers_of_texts():
         sentence_bleu(["a", "b"], ["a"])
 
 
-def test_the_signature_is_that_of_sacrebleu():
+def test_the_signatures_are_those_of_sacrebleu():
+    assert chrf_signature().startswith("chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|")
     assert bleu_signature().startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from pipeline.metrics.cell import Cell
-from pipeline.report.beyond import copy_through, ood_detection
+from pipeline.report.beyond import copy_through, ood_detection, token_error_detection
 
 OOD = "tab:ood-detection"
 
@@ -60,3 +60,33 @@ def test_copied_share_of_every_set_and_model(frame_of):
 
 def test_a_run_of_speech_has_no_copied_share(frame_of):
     assert copy_through(frame_of()).rows == ()
+
+
+def test_words_and_missing_words_stand_below_the_tokens_of_their_test_set(frame_of, like_paper):
+    tokens = like_paper("tab-apn:token-error-detection-prex", "asr")
+    words = [
+        replace(cell, column=f"{cell.column}_word_max", value=(cell.value or 0) + 1)
+        for cell in tokens
+        if cell.metric == "aupr"
+    ]
+    rate = next(cell for cell in tokens if cell.metric == "percent")
+    rates = [replace(rate, column="wrong_words_percent", value=7)]
+    silent = replace(rate, test_set="C-FR", value=None, reason="no reference")
+    table = token_error_detection(frame_of(*tokens, *words, *rates, silent))
+    assert [row.labels[1] for row in table.rows] == [
+        name for name in ("LTC", "LTO", "AMI") for _ in range(4)
+    ]
+    of_tokens, largest, mean, missing = (row.cells for row in table.rows[:4])
+    assert of_tokens[-1].cell.value == rate.value
+    for token, word in zip(of_tokens[:-1], largest[:-1], strict=True):
+        assert word.cell.value == token.cell.value + 1
+    assert largest[-1].cell.value == mean[-1].cell.value == 7
+    assert {one.cell.value for one in missing} == {None}
+    assert all(one.cell.reason for one in missing)
+    assert any(one.best for one in largest)
+    for header in table.header:
+        assert sum(heading.span for heading in header) == table.n_label + len(of_tokens)
+
+
+def test_a_run_of_translation_has_no_words_to_flag(frame_of):
+    assert token_error_detection(frame_of()).rows == ()

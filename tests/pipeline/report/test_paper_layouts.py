@@ -92,6 +92,24 @@ def test_a_metric_of_the_users_own_becomes_a_column(table_of, like_paper):
     assert [row.cells[-1].cell.value for row in table.rows] == [3, None, None]
 
 
+def test_chrf_stands_behind_the_papers_columns_and_only_for_its_test_sets(table_of, like_paper):
+    def chrf(test_set: str, ensemble: str, hypotheses: str, value: float) -> Cell:
+        key = ("nmt_ende", test_set, ensemble, hypotheses, "beam")
+        return Cell(*key, column="chrf", metric="chrf", value=value)
+
+    ours = [*like_paper(PERFORMANCE, "nmt_ende"), chrf("newstest14", "single", "-", 50)]
+    ours += [chrf("newstest14", "random_init", "prex", 52), chrf("L-FR", "single", "-", 9)]
+    table = table_of(PERFORMANCE, *ours)
+    assert [heading.text for heading in table.header[0]][1:] == [
+        "BLEU",
+        "NLL, nats per token",
+        "chrF",
+    ]
+    last = [row.cells[-1].cell for row in table.rows]
+    assert [cell.value for cell in last] == [50, 52, None]
+    assert last[2].reason
+
+
 def test_kinds_of_ensembles_never_stand_in_for_one_another(table_of, like_paper):
     cells = [cell for cell in like_paper(KINDS, "nmt_ende") if cell.ensemble == "random_init"]
     table = table_of(KINDS, *cells)
