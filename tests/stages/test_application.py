@@ -230,7 +230,9 @@ def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path
     (tmp_path / "out" / "go_on").write_text("")
     second.communicate(timeout=60)
     assert second.returncode == 0
-    assert [path.name for path in (tmp_path / "out" / "train" / "parts" / "a").iterdir()] == ["part.json"]
+    assert [path.name for path in (tmp_path / "out" / "train" / "parts" / "a").iterdir()] == [
+        "part.json"
+    ]
 
 
 def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:

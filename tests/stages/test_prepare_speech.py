@@ -83,7 +83,7 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     roles = ("LTC", "LTO", "AMI")
     assert set(manifest["files"]) == {
-        *("units.model", "units.vocab", "data_card.md"),
+        *("units.model", "units.vocab", "data_card.md", "dev.h5", "dev.jsonl"),
         *("fairseq/dict.en.txt", "fairseq/train.h5", "fairseq/valid.h5"),
         *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
     }

@@ -21,6 +21,7 @@ from stages.train import train
 from tests.speech_toy import BINS, MODEL_SETTINGS, prepare_toy, write_features, write_toy_manifest
 
 OVERRIDES = [
+    "experiment=laptop",
     "task=asr",
     "tracking=off",
     f"data.speech.feature_bins={BINS}",
