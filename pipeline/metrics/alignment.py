@@ -89,7 +89,8 @@ def word_of_token(pieces: Sequence[str]) -> list[int]:
     """The word that each sub-word piece stands in, counted from 0.
 
     `▁` is white space. A piece that reaches into several words belongs to the first of them, one of
-    white space alone to the word that follows it, or to the last where none does.
+    white space alone to the word that follows it, or to the last where none does; where there is
+    no word at all, it has the number -1.
     """
     n_word, in_word = 0, False
     words = []
@@ -103,7 +104,7 @@ def word_of_token(pieces: Sequence[str]) -> list[int]:
             in_word = True
             first = n_word - 1 if first is None else first
         words.append(n_word if first is None else first)
-    return [min(word, max(n_word - 1, 0)) for word in words]
+    return [min(word, n_word - 1) for word in words]
 
 
 def _costs(reference: Words, hypothesis: Words) -> list[list[int]]:

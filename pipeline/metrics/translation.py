@@ -130,16 +130,17 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def chrf_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ChrfCounts:
     """Count the n-grams of each sentence once; DataError where the numbers of texts differ."""
     _refuse_unequal(hypotheses, references)
-    counts = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
+    n_said, n_meant, n_correct = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
     characters = np.zeros(len(hypotheses))
     for sentence, pair in enumerate(zip(hypotheses, references, strict=True)):
         said, meant = ("".join(text.split()) for text in pair)
         characters[sentence] = len(said) + len(meant)
         for order in range(1, min(_CHARACTER_ORDER, len(meant)) + 1):
             of_said, of_meant = _ngrams(said, order), _ngrams(meant, order)
-            correct = (of_said & of_meant).total()
-            counts[:, sentence, order - 1] = of_said.total(), of_meant.total(), correct
-    return ChrfCounts(*counts, characters)
+            n_said[sentence, order - 1] = of_said.total()
+            n_meant[sentence, order - 1] = of_meant.total()
+            n_correct[sentence, order - 1] = (of_said & of_meant).total()
+    return ChrfCounts(n_said, n_meant, n_correct, characters)
 
 
 def corpus_chrf_statistic(counts: ChrfCounts) -> Statistic:

@@ -1,0 +1,75 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pipeline.errors import DataError
+from pipeline.metrics.token_labels import read_tokens, token_labels, token_rules
+
+
+@pytest.fixture
+def with_eos(rules):
+    return replace(rules, with_eos=True)
+
+
+def test_tokens_of_wrong_words_are_errors_and_eos_is_left_out(tokens, rules):
+    labels = token_labels(tokens, tokens.decode.scorable, rules)
+    assert labels.tokens.wrong.tolist() == [0, 1, 0, 0, 0, 0, 0, 1, 1]
+    assert labels.tokens.row.tolist() == [0, 1, 2, 3, 4, 6, 7, 9, 10]
+    assert labels.tokens.sentence.tolist() == [0] * 5 + [1, 1, 2, 2]
+    assert labels.word.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 6]
+    assert labels.deleted.tolist() == [0, 2, 1]
+    assert labels.reference_words.tolist() == [4, 4, 2]
+
+
+def test_eos_is_an_error_where_the_reference_goes_on(tokens, with_eos):
+    labels = token_labels(tokens, tokens.decode.scorable, with_eos)
+    ends = dict(zip(labels.tokens.row.tolist(), labels.tokens.wrong.tolist(), strict=True))
+    assert (ends[5], ends[8]) == (False, True)
+    assert len(ends) == 11
+    assert labels.word.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 8]
+
+
+def test_the_first_token_behind_a_gap_is_marked_and_so_is_eos(tokens, rules, with_eos):
+    references = ["turn please on the lamp", "turn off the lamp", "please turn<unk> it", "turn"]
+    decode = replace(tokens.decode, references=references)
+    for one in (rules, with_eos):
+        openings = token_labels(replace(tokens, decode=decode), decode.scorable, one).openings
+        marks = dict(zip(openings.row.tolist(), openings.wrong.tolist(), strict=True))
+        # Rows 4 and 10 go on in a word; 5 and 8 are EOS; the last hypothesis has none.
+        assert list(marks) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+        assert [row for row, missing in marks.items() if missing] == [1, 8, 9]
+
+
+def test_white_space_alone_is_no_word_and_takes_no_part(tokens, rules):
+    space = replace(rules, pieces=[*rules.pieces, "▁"])
+    frame = tokens.tokens.assign(token_id=tokens.tokens.token_id.replace(9, 10).replace(4, 10))
+    decode = replace(tokens.decode, texts=["on the lamp", "", "<unk>", None])
+    measured = replace(tokens, decode=decode, tokens=frame)
+    labels = token_labels(measured, decode.scorable, space)
+    assert labels.tokens.row.tolist() == [0, 1, 2, 3, 4, 9, 10]
+    assert labels.openings.row.tolist() == [0, 2, 3, 5, 8, 9]
+    ends = token_labels(measured, decode.scorable, replace(space, with_eos=True)).tokens
+    assert ends.row.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10]
+    assert ends.wrong[ends.row == 8].tolist() == [True]
+
+
+def test_refuses_tokens_that_do_not_spell_the_hypothesis(tokens, rules):
+    decode = replace(tokens.decode, texts=["turn on", *tokens.decode.texts[1:]])
+    with pytest.raises(DataError, match=r"tokens of sentence 0 must spell the 2 words .* got 4"):
+        token_labels(replace(tokens, decode=decode), decode.scorable, rules)
+
+
+def test_reads_the_dictionary_and_the_best_hypotheses(tmp_path: Path, tokens, rules) -> None:
+    dictionary = tmp_path / "dict.en.txt"
+    assert token_rules(dictionary, "nist", with_eos=False) is None
+    lines = "".join(f"{piece} 1\n" for piece in rules.pieces[4:])
+    dictionary.write_text(lines, encoding="utf-8")
+    assert token_rules(dictionary, "nist", with_eos=False) == rules
+    path = tmp_path / "token.parquet"
+    with pytest.raises(DataError, match=r"token\.parquet must exist: run python -m"):
+        read_tokens(path)
+    second = tokens.tokens.assign(hypothesis=1)
+    pd.concat([second, tokens.tokens[::-1]]).to_parquet(path)
+    pd.testing.assert_frame_equal(read_tokens(path), tokens.tokens)

@@ -1,0 +1,117 @@
+"""Ten utterances in LibriSpeech's layout, from the files of sound to the tables of the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf, open_dict
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.parts import PartFolder
+from stages.decode import decode
+from stages.metrics import metrics
+from stages.prepare import prepare
+from stages.tables import tables
+from stages.train import train
+from stages.uncertainty import uncertainty
+from tests.pipeline.data.speech.conftest import WriteAudio, write_audio
+from tests.speech_toy import BINS, MODEL_SETTINGS
+
+__all__ = ["write_audio"]
+_WORDS = ("RED", "GREEN", "BLUE", "DOOR", "LAMP")
+_SETS = ("train", "dev", "test", "test_other")
+_TOKENS = "beyond_token-error-detection"
+
+
+def _librispeech(folder: Path, write: WriteAudio) -> Path:
+    chapter = folder / "84" / "121123"
+    lines = []
+    for number in range(10):
+        name = f"84-121123-{number:04d}"
+        write(chapter / f"{name}.flac", 0.3 + 0.05 * number)
+        lines.append(f"{name} IT'S {_WORDS[number % 5]} {_WORDS[number % 3]}\n")
+    (chapter / "84-121123.trans.txt").write_text("".join(lines))
+    return folder
+
+
+def _overrides(folder: Path) -> list[str]:
+    return [
+        *("task=asr", "experiment=smoke", "tracking=off", "metrics.resamples=20"),
+        *(f"~task.test_sets.{role}" for role in ("AMI", "C-FR", "PROMPTS")),
+        "data.speech.corpus=LibriSpeech",
+        *(f"data.speech.{name}=['{folder / name}']" for name in ("train", "dev")),
+        *(f"data.speech.{name}='{folder / name}'" for name in ("test", "test_other")),
+        *("data.speech.unit_kind=bpe", "data.speech.vocabulary_size=46"),
+        f"data.speech.feature_bins={BINS}",
+        *("train.updates=8", "train.warmup_updates=2", "train.batch_tokens=2000"),
+        *("train.validate_interval_updates=8", "train.checkpoint_interval_updates=4"),
+        *("decode.beam=3", "uncertainty.beam=[1,3]"),
+        *("decode.max_length_ratio=0", "decode.max_length_offset=12"),
+    ]
+
+
+@pytest.fixture
+def settings(write_audio: WriteAudio, tmp_path: Path) -> Callable[..., PipelineConfig]:
+    folder = tmp_path / "Libri Speech: 日本"
+    for name in _SETS:
+        _librispeech(folder / name, write_audio)
+
+    def make(*overrides: str) -> PipelineConfig:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+            composed = compose("pipeline", [*_overrides(folder), *overrides])
+        with open_dict(composed):
+            composed.io.root = str(tmp_path / "out")
+            composed.model.settings = OmegaConf.create(
+                MODEL_SETTINGS | {"max_source_positions": 200}
+            )
+        return typed(composed)
+
+    return make
+
+
+def _cells(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_librispeech_folder_of_ten_utterances_goes_through_the_whole_pipeline(
+    settings: Callable[..., PipelineConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stage in (train, decode):
+        # What a multirun makes in processes of their own is made here one after another.
+        def run_here(
+            _: PipelineConfig, folder: PartFolder, stage: Callable[..., None] = stage
+        ) -> list[str]:
+            missing = folder.missing()
+            for part in missing:
+                stage(settings(f"part={part}"))
+            folder.write_manifest()
+            return missing
+
+        monkeypatch.setattr(f"stages.{stage.__name__}.run_parts", run_here)
+    for stage in (prepare, train, decode, uncertainty, metrics, tables):
+        stage(settings())
+
+    out = tmp_path / "out"
+    parts = json.loads((out / "decode" / "asr" / "manifest.json").read_text())
+    assert {"random_init.prex.LTC", "random_init.teacher_forcing.LTO", "seed_2.beam.LTC"} < {*parts}
+    cells = _cells(out / "metrics" / "asr" / "cells.csv")
+    shown = _cells(out / "tables" / "results.csv")
+    for cell in (*cells, *shown):
+        assert bool(cell["value"]) or bool(cell["reason"]), cell
+        assert cell["value"].lower() not in ("nan", "inf", "-inf"), cell
+    for metric in ("wer_percent", "cer_percent", "nll"):
+        own = [cell for cell in cells if cell["metric"] == metric]
+        assert {cell["test_set"] for cell in own} == {"LTC", "LTO"}
+        assert all(cell["value"] for cell in own)
+        assert {cell["n"] for cell in own} == {"10"}
+    tokens = [cell for cell in shown if cell["table"] == "beyond:token-error-detection"]
+    assert {cell["test_set"] for cell in tokens} == {"LTC", "LTO"}
+    assert "Words missing before a token" in (out / "tables" / f"{_TOKENS}.md").read_text()
+    assert "CER %" in (out / "tables" / "tab_nmt-bleu-asr-wer.md").read_text()
+    assert (out / "report" / "index.html").stat().st_size > 10**5
