@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.cell import Key
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Key
 from pipeline.metrics.error_detection import CONSTANT
 from pipeline.metrics.statistic import FloatArray
 from pipeline.report.cells import CellIndex
@@ -124,7 +124,13 @@ class _Judge:
 
     def __init__(self, index: CellIndex, draws: Mapping[Key, FloatArray]) -> None:
         self._index = index
-        self._draws = draws
+        # Single models are averages of checkpoints, as in CellIndex.
+        averages = {
+            key._replace(ensemble=CHECKPOINT_AVERAGE): one
+            for key, one in draws.items()
+            if key.ensemble == "single"
+        }
+        self._draws = averages | dict(draws)
         self._own_names = {
             (cell.task, name): cell.test_set
             for cell in index.cells

@@ -261,6 +261,23 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_RANDOM_INIT),
             Side(changes=_CHECKPOINT),
         ),
+        "checkpoints_beat_singles_nll": Claim(
+            "An ensemble of the checkpoints of one training has a lower NLL than their average.",
+            "apn:ckpt-ens",
+            _CHECKPOINT_QUALITY,
+            ("nll",),
+            Side(changes=_CHECKPOINT),
+            Side(changes=_CHECKPOINT_AVERAGE),
+        ),
+        "random_init_beats_checkpoints_nll": Claim(
+            "An ensemble of several trainings has a lower NLL than one of the checkpoints of a "
+            "single training.",
+            "apn:ckpt-ens",
+            _CHECKPOINT_QUALITY,
+            ("nll",),
+            Side(changes=_RANDOM_INIT),
+            Side(changes=_CHECKPOINT),
+        ),
         "random_init_beats_checkpoints_for_ood": Claim(
             "An ensemble of several trainings tells out-of-domain input apart better than one of "
             "checkpoints, each by its best measure.",

@@ -143,6 +143,8 @@ def test_the_paper_keeps_its_own_claims(like_paper: Callable[..., list[Cell]]) -
         for name, tasks in {
             "checkpoints_beat_singles": ("nmt_enfr",),
             "random_init_beats_checkpoints": ("nmt_enfr",),
+            "checkpoints_beat_singles_nll": ("nmt_enfr",),
+            "random_init_beats_checkpoints_nll": ("nmt_enfr",),
             "higher_temperature_helps_ood_in_translation": ("nmt_ende", "nmt_enfr"),
             "higher_temperature_hurts_ood_in_speech": ("asr",),
             "exact_expr_helps_errors": ("nmt_ende", "nmt_enfr", "asr"),
@@ -175,3 +177,16 @@ def test_claims_stand_on_columns_of_their_tables() -> None:
         columns = {one.key.column for label in claim.tables for one in paper_cells(label)}
         for side in (claim.better, claim.worse):
             assert not isinstance(side, Side) or set(side.columns) <= columns, name
+
+
+def test_single_models_answer_for_averages_of_checkpoints(frame_of: MakeFrame) -> None:
+    shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
+    nll = {"column": "nll", "metric": "nll", **shared}
+    checkpoints = Cell(ensemble="checkpoint", hypotheses="prex", value=1.4, **nll)
+    single = Cell(ensemble="single", hypotheses="-", value=1.5, **nll)
+    cells = checkpoints, single, Cell(ensemble="random_init", hypotheses="prex", value=1.2, **nll)
+    names = ("checkpoints_beat_singles_nll", "random_init_beats_checkpoints_nll")
+    draws = around(*cells, width=0.01)
+    found = verdicts({name: CLAIMS[name] for name in names}, frame_of(*cells), draws)
+    assert [one.verdict for one in found] == ["holds", "holds"]
+    assert [one.value for one in found] == [pytest.approx(0.1), pytest.approx(0.2)]
