@@ -28,7 +28,7 @@ def test_equals_jiwer_where_references_have_words(pairs):
     ("hypothesis", "reference", "percent"),
     [("a b", "", 200), ("", "a b", 100), ("", "", 0), (" \t", "", 0), ("a b c", "a", 200)],
 )
-def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
+def test_case_14_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
     assert sentence_wer_percent([hypothesis], [reference]) == [percent]
     assert corpus_wer_percent([hypothesis], [reference]) == percent
 
@@ -47,7 +47,7 @@ def test_characters_of_empty_text_and_of_white_space(hypothesis, reference, perc
     assert corpus_cer_percent([hypothesis], [reference]) == percent
 
 
-def test_a_corpus_adds_counts_and_never_averages():
+def test_case_14_a_corpus_adds_counts_and_never_averages():
     hypotheses, references = ["a b", "x", ""], ["", "a b c", ""]
     counts = word_error_counts(hypotheses, references)
     assert counts.edits.tolist() == [2, 3, 0]

@@ -32,7 +32,7 @@ def test_chrf_equals_sacrebleu(pairs):
     assert corpus_chrf(hypotheses, references) == pytest.approx(expected)
 
 
-def test_a_wholly_wrong_word_never_beats_a_right_one():
+def test_case_9_a_wholly_wrong_word_never_beats_a_right_one():
     wrong, right, partly = sentence_bleu(["x", "a", "a x"], ["a b c", "a", "a b"])
     assert wrong == 0
     assert right == 100
@@ -43,7 +43,7 @@ def test_a_wholly_wrong_word_never_beats_a_right_one():
     ("hypothesis", "reference", "percent"),
     [("a b", "", 0), ("", "a b", 0), ("", "", 100), (" \t", " ", 100), ("a", "\t", 0)],
 )
-def test_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
+def test_case_14_empty_text_has_one_rule_for_sentence_and_corpus(hypothesis, reference, percent):
     assert sentence_bleu([hypothesis], [reference]) == [percent]
     assert corpus_bleu([hypothesis], [reference]) == percent
     assert corpus_chrf([hypothesis], [reference]) == percent
