@@ -68,7 +68,8 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
     assert (clone / "outputs" / "report" / "index.html").stat().st_size > 10**5
     with (tables / "results.csv").open(encoding="utf-8", newline="") as file:
         cells = list(csv.DictReader(file))
-    assert {cell["table"].replace(":", "_") for cell in cells} == TABLES
+    with_cells = {cell["table"].replace(":", "_") for cell in cells}
+    assert with_cells == {name for name in TABLES if "released" not in name}  # metrics=released
     for cell in cells:
         assert bool(cell["value"]) != bool(cell["reason"]), cell
         assert cell["value"].lower() not in ("nan", "inf", "-inf"), cell
