@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pipeline.report.figures.style import line, panels, shared_legend, styled
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -62,13 +64,14 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     written = [folder / "summary.csv", folder / "summary.md"]
     _whole(written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g"))
     _whole(written[1], _markdown(frame))
-    figure = draw(frame)
-    if figure is not None:
-        path = folder / "summary.svg"
-        temporary = path.with_name(".summary.svg")
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
-        temporary.replace(path)
-        written.append(path)
+    with styled():
+        figure = draw(frame)
+        if figure is not None:
+            path = folder / "summary.svg"
+            temporary = path.with_name(".summary.svg")
+            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+            temporary.replace(path)
+            written.append(path)
     return written
 
 
@@ -81,28 +84,19 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     numeric = [key for key in swept if pd.api.types.is_numeric_dtype(frame[key])]
     if not numeric or frame[numeric].nunique().max() < 2:
         return None
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     across = max(numeric, key=lambda key: frame[key].nunique())
     others = [key for key in swept if key != across]
     names = _panels([str(name) for name in frame.columns if name not in swept])
-    with mpl.rc_context({"svg.hashsalt": "sweep", "font.size": 8}):
-        figure = Figure(figsize=(7, 2.4 * ((len(names) + 1) // 2)), layout="constrained")
-        axes = figure.subplots((len(names) + 1) // 2, 2, squeeze=False).ravel()
-        for unused in axes[len(names) :]:
-            unused.set_axis_off()
-        for axis, name in zip(axes, names, strict=False):
-            for place, (label, rows) in enumerate(_lines(frame, others)):
-                ordered = rows.sort_values(across)
-                marker = "os^Dvx*P"[place % 8]
-                style = ["-", "--", ":", "-."][place % 4]
-                axis.plot(ordered[across], ordered[name], style, marker=marker, label=label)
-            if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
-                axis.set_xscale("log")
-            axis.set(title=name, xlabel=across)
-        if others:
-            axes[0].legend()
+    figure, axes = panels(len(names), most_columns=2)
+    for axis, name in zip(axes, names, strict=True):
+        for place, (label, rows) in enumerate(_lines(frame, others)):
+            ordered = rows.sort_values(across)
+            axis.plot(ordered[across], ordered[name], label=label, **line(place, len(ordered)))
+        if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
+            axis.set_xscale("log")
+        axis.set(title=name, xlabel=across)
+    if others:
+        shared_legend(figure, axes)
     return figure
 
 
