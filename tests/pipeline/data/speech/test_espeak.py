@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ def test_packages_are_unpacked_once_with_the_libraries_that_the_system_lacks(
     )
     apt.chmod(0o755)
     fake_espeak.unlink()
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name: which(name) if name != "espeak-ng" else None)
     espeak = find_espeak(_data(downloads))
     assert Path(espeak.environment["ESPEAK_DATA_PATH"], "espeak-ng-data").is_dir()
     assert set(espeak.packages) == set(files) - {"libneeded1"}
