@@ -20,6 +20,7 @@ LEVELS = {
     "config_schema": 0,
     "doctor": 0,
     "errors": 0,
+    "machine_code": 0,
     "parts": 0,
     "progress": 0,
     "tracking": 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.statistic import FloatArray, Statistic, point, ratio
@@ -25,17 +25,14 @@ def roc_auc_statistic(in_domain: ArrayLike, out_of_domain: ArrayLike) -> Statist
     inside = scores("in_domain", in_domain)
     outside = scores("out_of_domain", out_of_domain)
     groups = tie_groups(np.concatenate([inside, outside]))
-    is_outside = np.repeat([0.0, 1.0], [len(inside), len(outside)])
+    is_outside = np.repeat([0.0, 1.0], [len(inside), len(outside)])[groups.order]
+    row, is_last = groups.order, groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        if not len(inside) or not len(outside):
-            return np.full(len(weights), np.nan)
-        group_weight = groups.sums(weights)
-        group_outside = groups.sums(weights * is_outside)
-        group_inside = group_weight - group_outside
-        inside_up_to = np.cumsum(group_inside, axis=1)
-        pairs_won = np.einsum("rg,rg->r", group_outside, inside_up_to - group_inside / 2)
-        return 100 * ratio(pairs_won, inside_up_to[:, -1] * group_outside.sum(axis=1))
+        from pipeline.metrics.order_sums import rank_excess
+
+        pairs = weights[:, : len(inside)].sum(axis=1) * weights[:, len(inside) :].sum(axis=1)
+        return 100 * (0.5 + ratio(rank_excess(weights, row, is_outside, is_last), pairs))
 
     return area
 
@@ -50,8 +47,13 @@ def average_precision(label: ArrayLike, uncertainty: ArrayLike) -> float:
     return point(average_precision_statistic(label, uncertainty), np.size(np.asarray(label)))
 
 
-def average_precision_statistic(label: ArrayLike, uncertainty: ArrayLike) -> Statistic:
-    """Average precision in percent as a function of weights [resample, token]."""
+def average_precision_statistic(
+    label: ArrayLike, uncertainty: ArrayLike, sentence: NDArray[np.intp] | None = None
+) -> Statistic:
+    """Average precision in percent as a function of weights [resample, sentence].
+
+    `sentence` [token]: the place of each token's sentence; if None, each token is one of its own.
+    """
     labels = scores("label", label)
     uncertainties = scores("uncertainty", uncertainty)
     if len(labels) != len(uncertainties):
@@ -62,15 +64,13 @@ def average_precision_statistic(label: ArrayLike, uncertainty: ArrayLike) -> Sta
     if not np.isin(labels, (0, 1)).all():
         raise DataError("label must be 0 or 1, got another value")
     groups = tie_groups(-uncertainties)
+    row = groups.order if sentence is None else np.asarray(sentence)[groups.order]
+    marks, is_last = labels[groups.order], groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        if not len(labels):
-            return np.full(len(weights), np.nan)
-        group_positive = groups.sums(weights * labels)
-        positive = np.cumsum(group_positive, axis=1)
-        flagged = np.cumsum(groups.sums(weights), axis=1)
-        precision = np.divide(positive, flagged, out=np.zeros_like(positive), where=flagged > 0)
-        gained = np.einsum("rg,rg->r", group_positive, precision)
-        return 100 * ratio(gained, positive[:, -1])
+        from pipeline.metrics.order_sums import precision_sum
+
+        gained, positive = precision_sum(weights, row, marks, is_last)
+        return 100 * ratio(gained, positive)
 
     return area

@@ -47,15 +47,11 @@ def _gain(errors: FloatArray, score: FloatArray) -> Statistic:
     the sum of error * (N/2 - r + 1/2), with the mean rank of its tie group as r.
     """
     groups = tie_groups(score)
+    row, marks, is_last = groups.order, errors[groups.order], groups.is_last
 
     def gain(weights: FloatArray) -> FloatArray:
-        if not len(errors):
-            return np.zeros(len(weights))
-        group_weight = groups.sums(weights)
-        group_error = groups.sums(weights * errors)
-        up_to = np.cumsum(group_weight, axis=1)
-        return np.asarray(
-            np.einsum("rg,rg->r", group_error, up_to - (group_weight + up_to[:, -1:]) / 2)
-        )
+        from pipeline.metrics.order_sums import rank_excess
+
+        return np.asarray(rank_excess(weights, row, marks, is_last))
 
     return gain

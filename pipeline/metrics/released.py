@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pipeline.metrics.statistic import FloatArray, Statistic, ratio
 from pipeline.metrics.ties import scores, tie_groups
@@ -47,11 +47,14 @@ def shifted_rejection_statistic(error: ArrayLike, uncertainty: ArrayLike) -> Sta
     return lambda weights: 100 * ratio(by_uncertainty(weights), by_error(weights))
 
 
-def trapezoid_statistic(label: ArrayLike, uncertainty: ArrayLike) -> Statistic:
+def trapezoid_statistic(
+    label: ArrayLike, uncertainty: ArrayLike, sentence: NDArray[np.intp] | None = None
+) -> Statistic:
     """Area in percent under straight lines between points of recall and precision.
 
     The first point has recall 0 and precision 1, so that a constant score reaches far more than the
-    base rate. A function of weights [resample, token].
+    base rate. A function of weights [resample, sentence]; `sentence` [token]: the place of each
+    token's sentence; if None, each token is one of its own.
     """
     labels = scores("label", label)
     groups = tie_groups(-scores("uncertainty", uncertainty))
@@ -59,6 +62,7 @@ def trapezoid_statistic(label: ArrayLike, uncertainty: ArrayLike) -> Statistic:
     def area(weights: FloatArray) -> FloatArray:
         if not len(labels):
             return np.full(len(weights), np.nan)
+        weights = weights if sentence is None else weights[:, sentence]
         positive = np.cumsum(groups.sums(weights * labels), axis=1)
         flagged = np.cumsum(groups.sums(weights), axis=1)
         precision = np.divide(positive, flagged, out=np.ones_like(positive), where=flagged > 0)

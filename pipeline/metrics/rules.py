@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pipeline.metrics.detection import average_precision_statistic
 from pipeline.metrics.quality import Quality
@@ -18,8 +19,10 @@ from pipeline.metrics.released import (
 from pipeline.metrics.statistic import FloatArray, Statistic
 
 ErrorsPercent = Callable[[Sequence[str], Sequence[str]], FloatArray]
-# (error or label, uncertainty) -> the score as a function of weights
+# (error, uncertainty) of sentences -> the score as a function of weights
 Score = Callable[[ArrayLike, ArrayLike], Statistic]
+# The same of tokens: (label, uncertainty, place of the sentence)
+TokenScore = Callable[[ArrayLike, ArrayLike, NDArray[np.intp]], Statistic]
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class PrecisionRule:
     """One way to compute the area under precision and recall; `metric` names its cells."""
 
     metric: str
-    statistic: Score
+    statistic: TokenScore
     signature: str
 
 

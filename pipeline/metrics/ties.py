@@ -18,6 +18,14 @@ class TieGroups:
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
 
+    @property
+    def is_last(self) -> NDArray[np.bool_]:
+        """Of the sentences in order, which one is the last of its group."""
+        last = np.ones(len(self.order), dtype=bool)
+        last[:-1] = False
+        last[self.starts[1:] - 1] = True
+        return last
+
     def sums(self, per_sentence: FloatArray) -> FloatArray:
         """Sum of each group: [resample, sentence] -> [resample, group]."""
         ordered = per_sentence[:, self.order]

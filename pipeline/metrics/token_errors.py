@@ -141,8 +141,7 @@ def _detection(
 
     def of(measured: MeasuredTokens, labels: TokenLabels) -> Statistic:
         marked, score = flagged(labels, measured.tokens[name].to_numpy(dtype=np.float64))
-        of_marked = rule.statistic(marked.wrong, score)
-        return lambda weights: of_marked(weights[:, marked.sentence])
+        return rule.statistic(marked.wrong, score, marked.sentence)
 
     return of
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from pipeline.machine_code import machine_code
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -30,19 +31,11 @@ _EXPONENT_BIAS = np.int32(127)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile; keep the machine code beside the source or in the user's cache where one can."""
-    # Both make loops vector code: sums in another order, and no test for division by zero.
-    options: dict[str, Any] = {
-        "nogil": True,
-        "fastmath": {"reassoc", "contract", "nsz"},
-        "error_model": "numpy",
-    }
-    machine_code: Callable[..., Any]
-    try:
-        machine_code = njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache can be written
-        machine_code = njit(**options)(function)
-    return machine_code
+    """Machine code of loops that become vector code."""
+    # Sums in another order, and no test for division by zero.
+    return machine_code(
+        function, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy"
+    )
 
 
 # numpy's exp and log would be called element by element here; these two become vector code.

@@ -1,0 +1,63 @@
+"""Sums over items in the order of a score, for many resamples at once, compiled.
+
+An item (a sentence, or a token) counts as often as its sentence does. `row` [item]: the place of
+that sentence among the weights [resample, sentence]; `marks` [item]: what is added up; `is_last`
+[item]: whether the next item has another score. Items of equal scores count as one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.machine_code import machine_code
+from pipeline.metrics.statistic import FloatArray
+
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+def _rank_excess(weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags) -> FloatArray:
+    """Sum of marks, each times the mean rank of its score less that of all items: [resample].
+
+    Ranks grow along the items.
+    """
+    excess = np.zeros(len(weights))
+    for resample in range(len(weights)):
+        ranked = total = up_to = group = marked = 0.0
+        for item in range(len(row)):
+            weight = weights[resample, row[item]]
+            group += weight
+            marked += weight * marks[item]
+            if is_last[item]:
+                up_to += group
+                ranked += marked * (up_to - group / 2)
+                total += marked
+                group = marked = 0.0
+        excess[resample] = ranked - total * up_to / 2
+    return excess
+
+
+def _precision_sum(
+    weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags
+) -> tuple[FloatArray, FloatArray]:
+    """Sum of marks, each times the share of marks among the items up to its score; and of marks."""
+    gained = np.zeros(len(weights))
+    total = np.zeros(len(weights))
+    for resample in range(len(weights)):
+        so_far = up_to = marked = gain = 0.0
+        for item in range(len(row)):
+            weight = weights[resample, row[item]]
+            up_to += weight
+            marked += weight * marks[item]
+            if is_last[item] and marked > 0:
+                so_far += marked
+                gain += marked * so_far / up_to
+                marked = 0.0
+        gained[resample] = gain
+        total[resample] = so_far
+    return gained, total
+
+
+rank_excess = machine_code(_rank_excess, nogil=True)
+precision_sum = machine_code(_precision_sum, nogil=True)
