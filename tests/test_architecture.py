@@ -91,7 +91,7 @@ def test_packages_stay_in_their_rooms(path: Path) -> None:
         assert not packages & {"torch", "fairseq", "sentencepiece"}
 
 
-def test_no_unsafe_loading() -> None:
+def test_hostile_pickles_are_loaded_nowhere() -> None:
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
         assert "weights_only=False" not in text

@@ -147,7 +147,7 @@ def test_writes_the_same_bytes_again_and_a_flat_headline(run: Run) -> None:
     assert all(isinstance(value, float) for value in numbers.values())
 
 
-def test_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
+def test_case_2_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.stores = [
         ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),

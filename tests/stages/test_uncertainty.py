@@ -155,7 +155,7 @@ def test_every_ensemble_decode_of_a_task(tmp_path: Path):
         assert store.members == ["seed_1", "seed_2"]
 
 
-def test_an_ensemble_of_one_is_measured(tmp_path: Path):
+def test_case_2_an_ensemble_of_one_is_measured(tmp_path: Path):
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"e.prex.newstest14": "digest"})
     _write_part(folder, "e.prex.newstest14", ["seed_1"], "e")
     folder.write_manifest()

@@ -106,7 +106,7 @@ def test_damaged_package_is_refused(help_packages: Path, tmp_path: Path) -> None
         list(package_files(package, "usr/", ".html"))
 
 
-def test_members_that_climb_out_touch_nothing(
+def test_hostile_members_that_climb_out_touch_nothing(
     help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = io.BytesIO()

@@ -111,7 +111,7 @@ def test_of_the_beam_the_best_are_kept(
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_a_sentence_is_decoded_alike_alone_and_in_a_batch(
+def test_case_5_a_sentence_is_decoded_alike_alone_and_in_a_batch(
     combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     model = ensemble(random_models(2))
@@ -231,7 +231,7 @@ def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_where_nothing_can_end_the_best_prefixes_are_kept_as_they_were_cut(
+def test_case_4_where_nothing_can_end_the_best_prefixes_are_kept(
     combination: str, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(certain({3: [0.75, 0.25], 4: [0.25, 0.75]}))
@@ -246,7 +246,7 @@ def test_where_nothing_can_end_the_best_prefixes_are_kept_as_they_were_cut(
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_a_member_that_gives_eos_probability_0_gives_no_nan(
+def test_case_4_a_member_that_gives_eos_probability_0_gives_no_nan(
     combination: str, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(certain({3: [0.5, 1.0], EOS: [0.5, 0.0]}))

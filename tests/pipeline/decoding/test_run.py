@@ -104,7 +104,7 @@ def test_targets_that_cannot_be_scored_have_their_row_and_their_flag(
         assert store.read("/token/id")[-1] == dictionary.eos()
 
 
-def test_sentences_that_reach_the_length_limit_are_flagged(
+def test_case_4_sentences_that_reach_the_length_limit_are_flagged(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     def never_ends(eos: float) -> Any:
@@ -120,7 +120,7 @@ def test_sentences_that_reach_the_length_limit_are_flagged(
             assert set(store.read("/hypothesis/finished").tolist()) == {finished}
 
 
-def test_blocks_and_batches_change_neither_order_nor_results(
+def test_case_5_blocks_and_batches_change_neither_order_nor_results(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(two_words)

@@ -16,7 +16,7 @@ from pipeline.store import TokenStatistics
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_rescoring_what_was_found_gives_every_statistic_again(
+def test_case_7_rescoring_what_was_found_gives_every_statistic_again(
     combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     model = as_ensemble([FairseqMember(one) for one in random_models(3)])

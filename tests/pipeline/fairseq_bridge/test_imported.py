@@ -113,7 +113,7 @@ class Malicious:
         self.target = target
 
 
-def test_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> None:
+def test_hostile_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> None:
     path = save(folder, model, extra_state=Malicious(folder / "made"))
     with pytest.raises(DataError, match=r"best=1\.pt must hold tensors, .* got objects of .*mkdir"):
         converted(folder, path)

@@ -71,7 +71,9 @@ def test_flags_that_the_content_shows(
         assert stored.references() == [None, "r", "r"]
 
 
-def test_text_of_every_kind(tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make):
+def test_case_15_17_text_and_path_of_every_kind(
+    tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
+):
     texts = ["-3.5 percent: a, b", "line\u2028\u0085\x0c\r\n", "日本語 🙂", " ", ""]
     with StoreWriter(tmp_path / "a b:ü.h5", **attributes) as store:
         for sentence, text in enumerate(texts):

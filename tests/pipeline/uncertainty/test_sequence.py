@@ -94,7 +94,7 @@ def test_blocks_do_not_enter_a_result(
     assert_frame_equal(sequence_measures(store, **settings), whole, rtol=1e-12)
 
 
-def test_one_member(store_of: StoreOf, random_hypothesis: Make):
+def test_case_2_one_member(store_of: StoreOf, random_hypothesis: Make):
     store = store_of(sentences_of(random_hypothesis, [2, 1], n_member=1), n_member=1, vocab_size=8)
     table = sequence_measures(store, beam=2, temperature=1, length_norm=True)
     knowledge = [n for n in table if any(k in n for k in ("mi", "epkl", "xbleu", "xwer"))]
@@ -130,7 +130,7 @@ def with_logprob(hypothesis: Hypothesis, logprob: np.ndarray) -> Hypothesis:
     return replace(hypothesis, statistics=replace(hypothesis.statistics, logprob=logprob))
 
 
-def test_impossible_hypotheses(store_of: StoreOf, random_hypothesis: Make):
+def test_case_1_impossible_hypotheses(store_of: StoreOf, random_hypothesis: Make):
     """-inf in one member; in every member; every hypothesis impossible."""
     base = random_hypothesis(1, 2)
     one = base.statistics.logprob.copy()

@@ -154,7 +154,7 @@ def test_members_that_gave_the_prefix_nothing_have_no_weight():
     assert not any(np.isnan(one).any() for one in values.values())
 
 
-def test_a_token_that_no_member_allows():
+def test_case_1_a_token_that_no_member_allows():
     with np.errstate(divide="ignore"):
         logprob = np.log(np.array([[[0.5, 0.5, 0.0], [0.3, 0.7, 0.0]]] * 3))
     values = token_measures(logprob, np.array([2, 0, 2]))
@@ -167,7 +167,7 @@ def test_a_token_that_no_member_allows():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_low_precision_and_extremes(dtype: type[np.floating[Any]]):
+def test_case_1_low_precision_and_extremes(dtype: type[np.floating[Any]]):
     """Numbers at the end of fp16, underflow of exp, and -inf in one member and in all."""
     random = np.random.default_rng(3)
     exact = log_softmax(3 * random.normal(size=(6, 3, 50)))

@@ -138,7 +138,7 @@ def test_colours_follow_the_chosen_number_in_every_open_sentence(page: Page) -> 
     assert scales[0].endswith(" nats")
 
 
-def test_html_of_the_data_is_shown_as_text(page: Page) -> None:
+def test_hostile_html_of_the_data_is_shown_as_text(page: Page) -> None:
     page.select_option("#order", "place")
     source = data_of(page)["source"]
     for nth in range(3):

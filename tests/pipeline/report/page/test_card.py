@@ -12,7 +12,7 @@ def test_headings_go_below_the_page_s_and_tables_are_labelled() -> None:
     assert html.count("<div") == html.count("</div>") == 1
 
 
-def test_text_of_a_corpus_stays_text() -> None:
+def test_hostile_text_of_a_corpus_stays_text() -> None:
     card = (
         '## "><script>x</script>\n\n| S |\n| --- |\n| <script>alert(1)</script> *a* '
         "![b](http://c) [d](javascript:e) <http://f> |\n\n<iframe></iframe>\n"

@@ -40,7 +40,9 @@ def test_it_holds_everything_and_loads_nothing(write_results: WriteResults, tmp_
         assert text in page, text
 
 
-def test_no_text_of_the_data_becomes_a_tag(write_results: WriteResults, tmp_path: Path) -> None:
+def test_hostile_text_of_the_data_becomes_no_tag(
+    write_results: WriteResults, tmp_path: Path
+) -> None:
     page = written(write_results(n_sentence=5), tmp_path)
     assert page.count("<script") == page.count("</script>") == 4  # index, two sets, the program
     assert "<img src=x" not in page
