@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.decoding.draw import posteriors
+from pipeline.decoding.impossible import NotANumberError
 from pipeline.decoding.likeliest import likeliest_tokens
-from pipeline.errors import DataError
 from pipeline.store import TokenStatistics
 from pipeline.uncertainty.kernel import STATISTICS, fused_statistics
 
@@ -41,17 +41,14 @@ def member_log_weight(
 
 
 def refuse_nan(logprob: Tensor, sentence_id: Callable[[int], int]) -> None:
-    """Raise DataError naming member and sentence for NaN in logprob [row, member, ...].
+    """Raise NotANumberError naming member and sentence for NaN in logprob [row, member, ...].
 
     sentence_id: place of a row -> id of its sentence.
     """
     found = logprob.flatten(2).isnan().any(dim=2).nonzero()
     if len(found):
         row, member = found[0].tolist()
-        raise DataError(
-            f"member {member} of the ensemble must give log-probabilities, got NaN for "
-            f"sentence {sentence_id(row)}"
-        )
+        raise NotANumberError(sentence_id(row), member, logprob.shape[1])
 
 
 def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
@@ -100,7 +97,7 @@ class Distributions:
         return (self._logits.permute(0, 2, 1)[row, token] - self._log_total[row]).cpu()
 
     def refuse_nan(self, sentence_id: Callable[[int], int]) -> None:
-        """Raise DataError naming member and sentence for NaN in a logit; sentence_id: of a row."""
+        """Raise NotANumberError for NaN in a logit; sentence_id: place of a row -> its sentence."""
         refuse_nan(self._log_total[:, :, None], sentence_id)
 
     def _is_compiled(self) -> bool:

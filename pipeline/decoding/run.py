@@ -15,6 +15,7 @@ from pipeline.data.units import detokenise
 from pipeline.decoding.beam import length_limit
 from pipeline.decoding.block import joined_blocks
 from pipeline.decoding.dump import with_distributions
+from pipeline.decoding.impossible import NotANumberError, refuse_impossible
 from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.sentence import Sentence, batches
 from pipeline.decoding.test_set import Dictionary, PreparedSentence
@@ -57,7 +58,8 @@ def decode_to_store(
     attributes: root attributes of the store, `regime` and `combination` among them; title and
     row: of the progress bar. A sentence whose source is empty or longer than the models' positions
     (a target to be scored likewise) is a flagged row without hypotheses. NO_FINISHED_HYPOTHESIS is
-    set where no hypothesis ended before the length limit.
+    set where no hypothesis ended before the length limit. Raises DataError, naming task, set,
+    sentence, member and statistic, for a number that is NaN or out of its range.
 
     The work is cut into blocks of `decode.part_sentences`, each a store of its own in `resume` (a
     folder for this very work, removed at the end). Batches never cross blocks and a whole block is
@@ -113,7 +115,10 @@ def _decode_block(
     model, decode = decoder.model, decoder.decode
     found: dict[int, Sequence[Hypothesis]] = {}
     for batch in plan:
-        hypotheses = decoder.search(model, batch, attributes["combination"], decode)
+        try:
+            hypotheses = decoder.search(model, batch, attributes["combination"], decode)
+        except NotANumberError as error:
+            raise error.named(attributes) from None
         found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
     sentences = [_encoded(decoder, one) for one in block]
     hypotheses_of_each = with_distributions(
@@ -128,6 +133,7 @@ def _decode_block(
     with StoreWriter(path, **attributes) as store:
         for place, (prepared, sentence, best) in enumerate(rows):
             flag = _input_flag(sentence, model, attributes["regime"])
+            refuse_impossible(best, sentence.id, attributes)
             best = [_with_text(one, decoder.target_dictionary) for one in best]
             if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipeline.decoding import run
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.teacher_forcing import score_targets
 from pipeline.decoding.test_set import PreparedSentence
+from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.store import Flag, open_store, validate
 from tests.pipeline.decoding.conftest import TableModel
@@ -129,6 +131,59 @@ def test_case_5_blocks_and_batches_change_neither_order_nor_results(
     config = decode_config(batch_sentences=1, part_sentences=2)
     store_of(other, dictionary, model, beam_search, config).close()
     assert path.read_bytes() == other.read_bytes()
+
+
+def test_a_member_that_gives_nan_stops_the_decode_with_all_names(
+    tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
+) -> None:
+    def nan_for_w5(source: int, prefix: tuple[int, ...]) -> Any:
+        table = two_words(source, prefix)
+        # The fifth word begins the sentence of id 4 alone.
+        table[1] = np.nan if source == dictionary.index("▁w4") else table[1]
+        return table
+
+    names = {"task": "nmt_ende", "test_set": "MED"}
+    wanted = "^nmt_ende, MED, sentence 4: member seed_1 must give log-probabilities, got NaN$"
+    for search in (beam_search, score_targets):
+        config = decode_config(part_sentences=2)
+        with pytest.raises(DataError, match=wanted):
+            store_of(
+                tmp_path / "a.h5", dictionary, table_model(nan_for_w5), search, config, **names
+            )
+    assert not (tmp_path / "a.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("logprob", [[-1.0, -1.0], [-1.0, 0.5]], "token 1, member seed_1: logprob must be a log-"),
+        ("entropy_member", [[np.nan, 1.0]] * 2, "token 0, member seed_0: entropy_member must be"),
+        ("entropy_expr", [1.0, -1.0], "token 1: entropy_expr must be an entropy, finite and >= 0"),
+        ("cross_prex", [np.nan, 1.0], "token 0: cross_prex must be a cross entropy, >= 0, got nan"),
+    ],
+)
+def test_an_impossible_number_of_a_decoder_stops_it_with_all_names(
+    name: str,
+    value: Any,
+    words: str,
+    tmp_path: Path,
+    dictionary: Any,
+    table_model: Any,
+    decode_config: Any,
+) -> None:
+    def spoilt(model: Any, batch: Any, *rest: Any) -> Any:
+        found = beam_search(model, batch, *rest)
+        for sentence, best in zip(batch, found, strict=True):
+            if sentence.id == 4:
+                statistics = replace(best[1].statistics, **{name: np.array(value)})
+                best[1] = replace(best[1], statistics=statistics)
+        return found
+
+    config = decode_config(beam=2, part_sentences=2)
+    names = {"task": "nmt_ende", "test_set": "MED"}
+    where = f"nmt_ende, MED, sentence 4, hypothesis 1, {words}"
+    with pytest.raises(DataError, match=where):
+        store_of(tmp_path / "a.h5", dictionary, table_model(two_words), spoilt, config, **names)
 
 
 def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
