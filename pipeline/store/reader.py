@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.attributes import CONSTANTS, attribute_faults, plain
+from pipeline.store.place import place_of
 from pipeline.store.schema import DATASETS, HALF_PRECISION, OPTIONAL, TEXT, Dataset, Flag
 
 
@@ -84,8 +85,12 @@ class Store:
             row = (start or 0) + _first_not_utf8(dataset[start:stop])
             raise StoreError(f"{self.path}: dataset {name}, row {row}, must be utf-8") from None
         if values.dtype.kind == "f" and np.isnan(values).any():
-            row = (start or 0) + int(np.argwhere(np.isnan(values))[0, 0])
-            raise StoreError(f"{self.path}: dataset {name}, row {row}, must not be NaN")
+            row, *rest = map(int, np.argwhere(np.isnan(values))[0])
+            row += start or 0
+            raise StoreError(
+                f"{self.path}: dataset {name}, row {row}, must not be NaN "
+                f"({place_of(self, name, [row, *rest])})"
+            )
         return values
 
     def sources(self) -> list[str]:

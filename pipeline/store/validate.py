@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
+from pipeline.store.place import place_of
 from pipeline.store.reader import Store, open_file, open_store, structure_faults
 from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
 
@@ -93,7 +94,9 @@ def _first_fault(store: Store, name: str) -> list[str]:
 
 def _fault(store: Store, name: str, broken: NDArray[Any], rule: str, start: int = 0) -> list[str]:
     """The first row, counted from `start`, that has a broken value."""
-    rows = np.flatnonzero(broken.any(axis=tuple(range(1, broken.ndim))))
-    return (
-        [f"{store.path}: dataset {name}, row {start + int(rows[0])}, {rule}"] if len(rows) else []
-    )
+    if not broken.any():
+        return []
+    row, *rest = map(int, np.argwhere(broken)[0])
+    row += start
+    place = place_of(store, name, [row, *rest])
+    return [f"{store.path}: dataset {name}, row {row}, {rule} ({place})"]

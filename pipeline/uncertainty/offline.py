@@ -14,6 +14,7 @@ from pipeline.uncertainty.blocks import Block, measured_blocks
 from pipeline.uncertainty.checks import StoreChecks
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
 from pipeline.uncertainty.hypothesis import TotalsBuilder
+from pipeline.uncertainty.impossible import refuse_impossible
 from pipeline.uncertainty.sequence import KEYS, Grid, refusals, sequence_table
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def write_measures(
     """Write sequence.parquet, token.parquet and checks.json of a store; the checks as plain values.
 
     folder: exists already. A value that a sentence cannot have is null; a measure that the store
-    cannot give is absent, and checks.json says why.
+    cannot give is absent, and checks.json says why. Raises StoreError, naming task, test set and
+    sentence, for a measure that is NaN or that no distributions can have.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -43,6 +45,7 @@ def write_measures(
     path = folder / "token.parquet"
     with pq.ParquetWriter(path, token_schema(), use_dictionary=columns) as file:
         for block in measured_blocks(store, eos=eos):
+            refuse_impossible(store, block)
             builder.add(block)
             checks.add(block)
             file.write_table(_token_table(block, sentence, rank))

@@ -22,6 +22,7 @@ from pipeline.uncertainty.hypothesis import (
     decoding_posteriors,
     log_variance,
 )
+from pipeline.uncertainty.impossible import refuse_nan
 from pipeline.uncertainty.kernel import Float64
 from pipeline.uncertainty.monte_carlo import monte_carlo_measures, monte_carlo_refusals
 from pipeline.uncertainty.weights import (
@@ -138,7 +139,7 @@ def sequence_table(
     """The measures that are not refused, for every point of the grid, a row a sentence.
 
     heuristics: name -> [sentence], the same at every point. Raises ConfigError for an extra measure
-    that does not give one value a sentence.
+    that does not give one value a sentence, StoreError naming the sentence for one that is NaN.
     """
     can = [name for name, reason in refused.items() if reason is None]
     values = {norm: _hypothesis_values(totals, norm, can) for norm in set(grid.length_norm)}
@@ -156,7 +157,10 @@ def sequence_table(
             posterior = grid.weights_from if by_name else decoding_posteriors(store)[0]
             selection = first_hypotheses(store.hypothesis_offset, beam)
             log_pi = importance(totals.logprob[posterior], selection, temperature)
-            columns |= _weighted_means(values[length_norm], log_pi, selection)
+            weighted = _weighted_means(values[length_norm], log_pi, selection)
+            for name, mean in weighted.items():
+                refuse_nan(store, name, mean)
+            columns |= weighted
         columns |= monte_carlo_measures(store, totals, beam, length_norm, can)
         columns |= heuristics
         for name, function in grid.extra.items():

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import ConfigError
-from pipeline.store import Hypothesis, Store, TopK
+from pipeline.errors import ConfigError, StoreError
+from pipeline.store import Hypothesis, Store, TopK, open_store
+from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.impossible import MAY_BE_NEGATIVE, refuse_impossible, refuse_nan
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
 from pipeline.uncertainty.token import token_measures
@@ -71,7 +74,9 @@ def test_checks_of_a_sound_store(store: Store, tmp_path: Path):
 
 def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tmp_path: Path):
     base = random_hypothesis(0, full="float32")
-    low = replace(base.statistics, entropy_prex=base.statistics.entropy_prex - 0.5)
+    # Off by more than the rounding of float32, by less than that of another toolkit's halves.
+    data = base.statistics.entropy_member.mean(axis=1)
+    low = replace(base.statistics, entropy_prex=data - 5e-3)
     twins = base.statistics.logprob.copy(), base.statistics.entropy_member.copy()
     for values in twins:
         values[:, 1] = values[:, 0]
@@ -92,6 +97,63 @@ def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tm
     )
     report = write_measures(twins_store, tmp_path, GRID)
     assert report["identical_members"] == [["member_0", "member_1"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"entropy_prex": -0.5}, r"prex_mi must be >= 0, got -"),
+        ({"entropy_expr": 1.0}, r"expr_entropy must be <= ln\(vocab_size=8\), got 2\."),
+        ({"cross_expr": -0.5}, r"expr_rmi must be >= 0, got -"),
+        ({"logprob": 0.5}, r"prex_score must be >= 0, got -0\.5"),
+    ],
+)
+def test_an_impossible_measure_stops_with_all_names(
+    store_of: StoreOf,
+    random_hypothesis: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, float],
+    words: str,
+):
+    sentences = [[random_hypothesis(rank) for rank in range(count)] for count in (2, 0, 3)]
+    written = store_of(sentences, task="nmt_ende", test_set="MED", n_member=3, vocab_size=8)
+    written.close()
+    ((name, shift),) = change.items()
+    with h5py.File(written.path, "r+") as file:
+        # The third token of the second hypothesis of the third sentence; each has four.
+        row = file[f"/token/{name}"][14]
+        file[f"/token/{name}"][14] = shift if name == "logprob" else row + shift
+    monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
+    where = r"0\.h5: nmt_ende, MED, sentence 2, hypothesis 1, token 2: "
+    with open_store(written.path) as store, pytest.raises(StoreError, match=where + words):
+        write_measures(store, tmp_path, GRID)
+
+
+def test_mi_and_epkl_of_expr_may_be_negative(
+    store_of: StoreOf, random_hypothesis: Make, tmp_path: Path
+):
+    base = random_hypothesis(0)
+    # ExPr may follow one certain member, whose entropy is below the mean of all.
+    sure = np.full_like(base.statistics.entropy_expr, 1e-3)
+    statistics = replace(base.statistics, entropy_expr=sure, cross_expr=sure)
+    store = store_of([[replace(base, statistics=statistics)]], n_member=3, vocab_size=8)
+    values = next(measured_blocks(store)).measures
+    assert values["expr_mi"].max() < -0.5
+    assert values["expr_epkl"].max() < -0.5
+    for name in MAY_BE_NEGATIVE:
+        assert name in values
+    weighted = {name: values[name] for name in ("expr_mi", "expr_epkl")}
+    refuse_impossible(store, replace(next(measured_blocks(store)), measures=weighted))
+
+
+def test_a_sequence_measure_that_is_nan_stops_with_its_sentence(
+    store_of: StoreOf, random_hypothesis: Make
+):
+    store = store_of([[], [random_hypothesis(0)]], test_set="MED", n_member=3, vocab_size=8)
+    refuse_nan(store, "prex_rmi_s", np.array([np.nan, 0.0]))
+    with pytest.raises(StoreError, match=r"MED, sentence 1: prex_rmi_s must be a number, got nan"):
+        refuse_nan(store, "prex_rmi_s", np.array([np.nan, np.nan]))
 
 
 @pytest.mark.parametrize("keeps", ["full", "topk"])

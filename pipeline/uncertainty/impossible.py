@@ -1,0 +1,54 @@
+"""Measures that no distributions can have: the stage stops and says whose they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import StoreError
+from pipeline.store import Store
+from pipeline.store.place import place_of
+from pipeline.uncertainty.blocks import Block
+from pipeline.uncertainty.kernel import Float64
+
+# Under ExPr the forms with uniform weights may be negative without any fault; so may what is known
+# of one token alone.
+MAY_BE_NEGATIVE = ("expr_mi", "expr_epkl", "prex_pmi", "expr_pmi")
+# A sound store may be this far off: two of its numbers, each rounded in half precision.
+_ROUNDING_NATS = 2e-2
+
+
+def refuse_impossible(store: Store, block: Block) -> None:
+    """Raise StoreError for a token measure that is NaN, below 0, or an entropy above ln of vocab.
+
+    It names file, task, test set, sentence, hypothesis, token and measure. The unweighted MI and
+    EPKL of ExPr and the pointwise measures may be negative.
+    """
+    highest = float(np.log(store.vocab_size)) + _ROUNDING_NATS
+    for name, values in block.measures.items():
+        _refuse(store, block, name, np.isnan(values), "a number")
+        if name not in MAY_BE_NEGATIVE:
+            _refuse(store, block, name, values < -_ROUNDING_NATS, ">= 0")
+        if name == "data" or name.endswith("_entropy"):
+            rule = f"<= ln(vocab_size={store.vocab_size})"
+            _refuse(store, block, name, values > highest, rule)
+
+
+def refuse_nan(store: Store, name: str, values: Float64) -> None:
+    """Raise StoreError, naming file, task, set and sentence, for a measure [sentence] that is NaN.
+
+    A sentence without a hypothesis has none and is passed over.
+    """
+    broken = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
+    if broken.any():
+        place = place_of(store, "/sentence/id", [int(broken.argmax())])
+        raise StoreError(f"{store.path}: {place}: {name} must be a number, got nan")
+
+
+def _refuse(store: Store, block: Block, name: str, broken: NDArray[np.bool_], rule: str) -> None:
+    if broken.any():
+        token = int(broken.argmax())
+        row = int(store.token_offset[block.first]) + token
+        place = place_of(store, "/token/id", [row])
+        value = float(block.measures[name][token])
+        raise StoreError(f"{store.path}: {place}: {name} must be {rule}, got {value:.6g}")
