@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
-.PHONY: help setup repro test check bench ui
+.PHONY: help setup repro test check bench docs ui
 .DEFAULT_GOAL := help
 
 help: ## What can be made
@@ -41,3 +41,6 @@ ui: setup ## The MLflow UI, on this machine only
 
 bench: setup ## Speed and memory: a table, and outputs/bench/PART.json (one part: ONLY=startup)
 	python -m tests.bench $(ONLY)
+
+docs: setup ## The documentation as a site in outputs/site, without a network
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict

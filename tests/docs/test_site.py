@@ -1,0 +1,108 @@
+"""The site builds strictly and offline, and its pages say what the code says."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+import yaml
+
+from pipeline.config import ROOT, PipelineConfig
+from pipeline.store import StoreWriter, open_store
+from pipeline.store.attributes import ATTRIBUTES, CONSTANTS
+from pipeline.store.schema import DATASETS
+from pipeline.uncertainty.hypothesis import POSTERIORS
+from pipeline.uncertainty.sequence import refusals
+from pipeline.uncertainty.token import TOKEN_MEASURES
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    elsewhere = re.compile(r'(?:src="|<link[^>]*href="|url\(["\']?)(?:https?:)?//[^"\')]*')
+    for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        assert not elsewhere.findall(path.read_text(encoding="utf-8")), path
+
+
+def _keys(schema: type, prefix: str = "") -> list[str]:
+    hints = get_type_hints(schema)
+    keys = []
+    for one in fields(schema):
+        key = f"{prefix}{one.name}"
+        nested = is_dataclass(hints[one.name])
+        keys += _keys(hints[one.name], f"{key}.") if nested else [key]
+    return keys
+
+
+def test_every_setting_has_a_row_with_its_meaning(site: Path) -> None:
+    text = (site / "settings.html").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"<tr>\s*<td><code>([\w.]+)</code></td>(.*?)</tr>", text, re.DOTALL))
+    keys = _keys(PipelineConfig)
+    assert set(keys) <= set(rows)
+    assert [key for key in keys if rows[key].rstrip().endswith("<td></td>")] == []
+
+
+def test_every_option_is_shown(site: Path) -> None:
+    text = (site / "settings.html").read_text(encoding="utf-8")
+    for path in (ROOT / "conf").glob("*/**/*.yaml"):
+        group = path.parent.relative_to(ROOT / "conf")
+        assert f"<code>{group}={path.stem}</code>" in text
+
+
+def test_every_stage_is_among_the_commands(site: Path) -> None:
+    text = (site / "commands.html").read_text(encoding="utf-8")
+    for path in (ROOT / "stages").glob("*.py"):
+        assert path.stem == "__init__" or f"python -m stages.{path.stem}" in text
+
+
+def test_store_page_has_the_datasets_and_attributes_of_the_schema() -> None:
+    text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(/\S+)` \| (.*?) \| (\w+) \|", text, re.MULTILINE)
+    assert rows == [(name, ", ".join(one.axes), one.dtype) for name, one in DATASETS.items()]
+    attributes = text.partition("## Root attributes")[2]
+    named = re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\|(.*?)\|", attributes, re.MULTILINE)))
+    assert sorted(named) == sorted({*ATTRIBUTES, *CONSTANTS})
+
+
+def test_measures_page_has_every_measure(tmp_path: Path) -> None:
+    empty = tmp_path / "store.h5"
+    with StoreWriter(empty, regime="beam", combination="prex", members=["a", "b"], vocab_size=5):
+        pass
+    with open_store(empty) as store:
+        made = {*TOKEN_MEASURES, *refusals(store, None, "decoding")}
+    text = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
+    columns = "\n".join(re.findall(r"^\|(.*?)\|", text, re.MULTILINE))
+    named = re.findall(r"`([\w{}]+)`", columns)
+    measures = {one.replace("{p}", posterior) for one in named for posterior in POSTERIORS}
+    assert measures - {"prr", "roc_auc", "aupr"} == made
+
+
+def test_picture_of_the_imports_is_current() -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
+    message = "draw it again: python docs/architecture.py"
+    assert drawing["PICTURE"].read_text(encoding="utf-8") == drawing["picture"](), message
+
+
+def test_citation_names_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (cited["title"], cited["version"]) == (project["name"], project["version"])
+    assert cited["license"] == project["license"]
