@@ -74,7 +74,9 @@ def _check_name(override: Override) -> None:
         return
     folder = CONF / key
     if folder.is_dir():
-        options = sorted(path.stem for path in folder.glob("*.yaml"))
+        options = sorted(
+            path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")
+        )
         for value in _values(override):
             if value not in options:
                 raise ConfigError(f"{key} must be one of {', '.join(options)}, got {value}")

@@ -108,20 +108,22 @@ def test_implementation_must_be_importable(dotted: str) -> None:
         implementation(dotted, "train._target_")
 
 
-@pytest.mark.parametrize("name", [p.stem for p in (CONF / "experiment").glob("*.yaml")])
-def test_every_experiment_composes(name: str) -> None:
-    settings = _settings(f"experiment={name}")
+def _options() -> list[tuple[str, str]]:
+    """Every group with each of its options; one in a folder of its group is named FOLDER/OPTION."""
+    paths = [path.relative_to(CONF).with_suffix("") for path in sorted(CONF.rglob("*/*.yaml"))]
+    return [(one.parts[0], "/".join(one.parts[1:])) for one in paths if one.parts[0] != "hydra"]
+
+
+@pytest.mark.parametrize("task", ["nmt_ende", "nmt_enfr", "asr"])
+@pytest.mark.parametrize("name", [option for group, option in _options() if group == "experiment"])
+def test_every_experiment_composes(name: str, task: str) -> None:
+    check_overrides([f"experiment={name}", f"task={task}"])
+    settings = _settings(f"experiment={name}", f"task={task}")
     assert settings.experiment.name == name
+    assert settings.task.name == task
 
 
-@pytest.mark.parametrize(
-    ("group", "option"),
-    [
-        (str(path.parent.relative_to(CONF)), path.stem)
-        for path in sorted(CONF.rglob("*/*.yaml"))
-        if "hydra" not in path.parts
-    ],
-)
+@pytest.mark.parametrize(("group", "option"), [one for one in _options() if "/" not in one[1]])
 def test_every_option_composes(group: str, option: str) -> None:
     assert cast(DictConfig, _settings(f"{group}={option}"))[group].name == option
 
@@ -146,3 +148,28 @@ def test_a_speech_task_brings_its_model_training_and_decoding() -> None:
     assert chosen.model.name == "vggtransformer_2"
     with pytest.raises(ConfigError, match=r"input_feat_per_channel must be .*_bins \(40\), got 80"):
         _settings("task=asr", "model=vggtransformer_2")
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "updates", "members", "checkpoints"),
+    [
+        ("nmt_ende", "transformer_big", 193_000, 10, (10, 1, 1)),
+        ("nmt_enfr", "transformer_big", 800_000, 10, (10, 1, 1)),
+        ("asr", "vggtransformer_2", 704_000, 6, (6, 5, 5)),
+    ],
+)
+def test_the_paper_is_composed_as_it_says(
+    task: str, model: str, updates: int, members: int, checkpoints: tuple[int, int, int]
+) -> None:
+    settings = _settings("experiment=paper", f"task={task}")
+    assert settings.model.name == model
+    assert settings.train.updates == updates
+    assert len(settings.ensemble.seeds) == members
+    cheap = _settings("experiment=paper/checkpoint", f"task={task}")
+    assert (cheap.ensemble.name, list(cheap.ensemble.seeds)) == ("checkpoint", [1])
+    for one in (cheap.ensemble, settings.ensemble.also["checkpoint"]):
+        assert tuple(one.settings[key] for key in ("members", "average", "every")) == checkpoints
+
+
+def test_the_paper_for_speech_alone_chooses_its_task() -> None:
+    assert _settings("experiment=paper_asr").task.name == "asr"
