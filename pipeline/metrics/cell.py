@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from math import inf, isfinite
 from pathlib import Path
 from typing import NamedTuple
+
+from pipeline.errors import DataError
 
 
 class Key(NamedTuple):
@@ -31,6 +34,17 @@ COPY_THROUGH = "copy_through"
 # The reason of cells that need a reference, on a test set that has none.
 NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields
+_PERCENT = (0.0, 100.0)
+# Metric -> the lowest and highest value that it can have. A reference of probability 1 may have a
+# stored log-probability a little above 0.
+_RANGES = {
+    **dict.fromkeys(("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent"), _PERCENT),
+    "prr": (-inf, 100.0),
+    "wer_percent": (0.0, inf),
+    "cer_percent": (0.0, inf),
+    "nll": (-1e-2, inf),
+}
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,18 +102,37 @@ def absent_set_cell(task: str, test_set: str, reason: str, also_called: str) -> 
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write cells as CSV, one a line, numbers to 10 significant digits, absent ones empty."""
+    """Write cells as CSV, one a line, numbers to 10 significant digits, absent ones empty.
+
+    Raises DataError, naming the whole key, for a value that is not finite or that its metric cannot
+    have.
+    """
     names = [one.name for one in fields(Cell)]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for cell in cells:
+            _refuse_impossible(cell)
             writer.writerow([_text(getattr(cell, name)) for name in names])
 
 
 def number_text(value: float) -> str:
     """A number as the paper's file writes it: `10`, `0.5`."""
     return f"{value:.10g}"
+
+
+def _refuse_impossible(cell: Cell) -> None:
+    lowest, highest = _RANGES.get(cell.metric, (-inf, inf))
+    for name in ("value", "spread", "low", "high"):
+        number = getattr(cell, name)
+        if number is None:
+            continue
+        low, high = (0.0, inf) if name == "spread" else (lowest, highest)
+        if not (isfinite(number) and low - _ROUNDING <= number <= high + _ROUNDING):
+            key = ", ".join(f"{column} {one}" for column, one in cell.key._asdict().items() if one)
+            raise DataError(
+                f"{name} of the cell {key} must be finite and in [{low:g}, {high:g}], got {number}"
+            )
 
 
 def _text(value: object) -> str:
