@@ -218,6 +218,26 @@ def test_statistics_are_those_of_the_distributions_before_any_mask(
             np.testing.assert_allclose(getattr(one.statistics, name), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
+def test_case_6_token_logprobs_add_up_whatever_the_length_penalty(
+    combination: str,
+    length_penalty: float,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+) -> None:
+    config = decode_config(length_penalty=length_penalty)
+    for best in beam_search(ensemble(random_models(3)), sentences, combination, config):
+        for one in best:
+            member = one.statistics.logprob.astype(np.float64)
+            if combination == "expr":
+                raw = np.log(np.exp(member.sum(axis=0)).mean())
+            else:
+                raw = np.log(np.exp(member).mean(axis=1)).sum()
+            assert one.score * len(one.token_id) ** length_penalty == pytest.approx(raw, abs=1e-4)
+
+
 def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
     """The same distribution after every prefix: token -> its probability in each member."""
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.config import DumpConfig
@@ -21,7 +22,9 @@ from pipeline.decoding.teacher_forcing import score_targets
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.errors import DataError, PipelineError
 from pipeline.fairseq_bridge.models import FairseqMember
-from pipeline.store import TokenStatistics
+from pipeline.store import TokenStatistics, open_store
+from pipeline.uncertainty.offline import write_measures
+from pipeline.uncertainty.sequence import Grid
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,61 @@ def test_hypotheses_come_from_another_store(
         )
     with pytest.raises(DataError, match=r"a\.h5 must be a decode of the same 6 sentences"):
         drafts_of(Given(path, test_set[:-1], None), dictionary, len(dictionary))
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_case_7_rescored_hypotheses_have_every_measure_of_the_decode(
+    combination: str, tmp_path: Path, decoder: Any, dictionary: Any, sentences: list[Sentence]
+) -> None:
+    """The n-best, EOS included, as given hypotheses; and the 1-best as references."""
+    pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
+    test_set = [PreparedSentence(place, "", None, one, None) for place, one in enumerate(pieces)]
+    made = decoder()
+
+    def written(name: str, search: Any, regime: str = "beam") -> Path:
+        path = tmp_path / f"{name}.h5"
+        attributes = {
+            "regime": regime, "combination": combination, "n_member": 3,
+            "vocab_size": len(dictionary), "length_penalty": 1.0,
+        }  # fmt: skip
+        own = replace(made, search=search)
+        decode_to_store(own, test_set, path, attributes, name, tmp_path / f"{name}.blocks")
+        return path
+
+    decoded = written("decoded", beam_search)
+    drafts = drafts_of(Given(decoded, test_set, None), dictionary, len(dictionary))
+    assert_same_measures(decoded, written("rescored", scored_by_all(drafts)), beam=5)
+
+    with open_store(decoded) as store:
+        tokens = store.read("/token/id")
+        spans = [
+            (store.token_offset[first], store.token_offset[first + 1])
+            for first in store.hypothesis_offset[:-1]
+        ]
+        best = [[dictionary.symbols[one] for one in tokens[a : b - 1]] for a, b in spans]
+    test_set = [
+        replace(one, reference="", reference_pieces=words)
+        for one, words in zip(test_set, best, strict=True)
+    ]
+    assert_same_measures(decoded, written("forced", score_targets, "teacher_forcing"), beam=1)
+
+
+def assert_same_measures(one: Path, other: Path, beam: int) -> None:
+    """Token-level ones of the first `beam` hypotheses and sequence-level ones at B = beam."""
+    tables = []
+    for path in (one, other):
+        folder = path.with_suffix(".measures")
+        folder.mkdir(exist_ok=True)
+        with open_store(path) as store:
+            grid = Grid([beam], [10.0], [True, False])
+            assert write_measures(store, folder, grid)["ok"]
+        tokens = pd.read_parquet(folder / "token.parquet").query(f"hypothesis < {beam}")
+        tables.append((tokens, pd.read_parquet(folder / "sequence.parquet").drop(columns="flag")))
+    for first, second in zip(*tables, strict=True):
+        assert len(first)
+        pd.testing.assert_frame_equal(
+            first.reset_index(drop=True), second.reset_index(drop=True), rtol=0, atol=1e-4
+        )
 
 
 def test_the_self_check_passes_and_says_how_well(decoder: Any, sentences: list[Sentence]) -> None:

@@ -118,6 +118,24 @@ def test_one_member_is_every_posterior(store_of: StoreOf, random_hypothesis: Mak
     assert_frame_equal(tables[0], tables[2][tables[0].columns])
 
 
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
+def test_case_6_weights_come_from_raw_logprobs_and_never_from_scores(
+    store_of: StoreOf, random_hypothesis: Make, length_penalty: float
+):
+    """The importance weights by hand: softmax of ln P of the whole sequence over T."""
+    sentence = [random_hypothesis(seed, 2 + 3 * seed) for seed in range(3)]
+    raw = np.array([np.log(np.exp(one.statistics.logprob).mean(1)).sum() for one in sentence])
+    length = np.array([len(one.token_id) for one in sentence])
+    scores = raw / length**length_penalty
+    scored = [replace(one, score=score) for one, score in zip(sentence, scores, strict=True)]
+    store = store_of([scored], length_penalty=length_penalty, **SIZE)
+    weight = np.exp(raw / 10) / np.exp(raw / 10).sum()
+    for length_norm in (True, False):
+        table = sequence_measures(store, beam=3, temperature=10, length_norm=length_norm)
+        rate = -raw / length if length_norm else -raw
+        assert table["prex_entropy_s"][0] == pytest.approx(weight @ rate, rel=1e-5)
+
+
 def test_temperature_flattens_the_weights(store_of: StoreOf, random_hypothesis: Make):
     sentence = [random_hypothesis(seed, 1 + seed) for seed in range(4)]
     store = store_of([sentence], **SIZE)
