@@ -127,11 +127,31 @@ else:
 """
 
 
-def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
-    package = tmp_path / "code" / "stages"
+def _stage_of_parts(folder: Path) -> None:
+    package = folder / "code" / "stages"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text((ROOT / "stages" / "__init__.py").read_text())
     _script(package, "train", PARTS)
+
+
+@pytest.mark.parametrize("name", ["out puts: 日本", "a,b=c 'd' (é)"])
+def test_case_17_parts_of_a_run_arrive_below_any_path(name: str, tmp_path: Path) -> None:
+    _stage_of_parts(tmp_path)
+    root = tmp_path / name
+    root.mkdir()
+    (root / "mended").write_text("")
+    quoted = str(root).replace("'", "\\'")
+    command = ("-m", "stages.train", f"io.root='{quoted}'")
+    done = _run(*command, path=tmp_path / "code", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "made ['a', 'b', 'c']" in done.stdout
+    made = root / "train" / "parts"
+    assert {path.name for path in made.iterdir()} == {"a", "b", "c", "manifest.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"code", name}
+
+
+def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
+    _stage_of_parts(tmp_path)
     root = tmp_path / "out"
     command = ("-m", "stages.train", f"io.root={root}", "train.updates=901")
     failed = _run(*command, path=tmp_path / "code", cwd=tmp_path)

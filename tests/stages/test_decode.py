@@ -123,7 +123,7 @@ def made(root: Path, part: str, *overrides: str) -> Path:
     return path
 
 
-def test_the_store_of_an_ensemble_has_every_sentence_and_its_origin(root: Path) -> None:
+def test_case_17_a_store_below_any_path_has_every_sentence_and_its_origin(root: Path) -> None:
     with open_store(made(root, "random_init.prex.newstest14")) as store:
         assert store.n_sentence == 5
         assert store.flag[0] == Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS

@@ -56,7 +56,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> P
     return root / "prepare" / "nmt_ende"
 
 
-def test_folder_holds_what_the_next_stages_read(prepared: Path) -> None:
+def test_case_17_a_folder_of_any_name_holds_what_the_next_stages_read(prepared: Path) -> None:
     files = {
         path.relative_to(prepared).as_posix() for path in prepared.rglob("*") if path.is_file()
     }

@@ -64,7 +64,7 @@ def make_nothing_else(root: Path) -> None:
     PartFolder(decodes, {}).write_manifest()
 
 
-def test_writes_each_table_three_times_and_all_cells_once(root: Path) -> None:
+def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path) -> None:
     config = settings(root)
     tables(config)
     folder = root / "tables"
