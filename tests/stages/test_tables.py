@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,8 @@ from pipeline.report.paper import paper_cells
 from pipeline.report.paper_layouts import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from stages.tables import tables
+from stages.uncertainty import uncertainty
+from tests.stages.made_run import FORCED, Run
 
 LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detection"]
 
@@ -109,3 +112,28 @@ def test_refuses_a_function_that_makes_no_table(root: Path) -> None:
 def test_says_which_stage_to_run_first(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"must hold the cells of nmt_ende, .*: run python -m"):
         tables(settings(tmp_path))
+
+
+def test_case_2_tables_of_an_ensemble_of_one_hold_numbers_or_reasons(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.stores = [
+        ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),
+        ("random_init.prex.PRM", {"members": ["seed_1"], "test_set": "PRM"}, False),
+        ("seed_1.beam.newstest14", {"ensemble": "seed_1", "members": ["seed_1"]}, True),
+        (FORCED, {"regime": "teacher_forcing", "members": ["seed_1"]}, True),
+    ]
+    run.write()
+    uncertainty(settings(tmp_path))
+    run.cells()
+    prepared = tmp_path / "prepare" / "nmt_ende"
+    prepared.mkdir(parents=True)
+    (prepared / "data_card.md").write_text("# Data\n", encoding="utf-8")
+    tables(settings(tmp_path))
+    for path in (tmp_path / "tables").iterdir():
+        words = re.split(r"[^\w.]+", path.read_text(encoding="utf-8").lower())
+        assert "nan" not in words, path
+    with (tmp_path / "tables" / "results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["value"] or row["reason"] for row in rows)
+    reasons = {row["reason"] for row in rows if row["ensemble"] == "single"}
+    assert "one member: no spread" in reasons
