@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -69,10 +70,18 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> BleuCounts:
-    """Count the n-grams of each sentence once; DataError where the numbers of texts differ."""
+    """Count the n-grams of each sentence once; DataError where the numbers of texts differ.
+
+    What was counted is kept, as cells and figures ask for the same texts: do not write to it.
+    """
+    _refuse_unequal(hypotheses, references)
+    return _counted(tuple(hypotheses), tuple(references))
+
+
+@lru_cache(maxsize=128)
+def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCounts:
     from sacrebleu.metrics import BLEU
 
-    _refuse_unequal(hypotheses, references)
     scorer = BLEU(effective_order=True)
     scored = [
         scorer.sentence_score(hypothesis, [reference])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,8 @@ class PageContent:
 def write_page(path: Path, content: PageContent) -> None:
     """Write the one self-contained file; it loads nothing, and its policy forbids to.
 
+    The sentences of a test set are unpacked in the browser when the set is chosen.
+
     Raises DataError or StoreError for results of a task that do not belong together.
     """
     style = _asset("page.css")
@@ -105,7 +108,7 @@ def write_page(path: Path, content: PageContent) -> None:
             set_index=Markup(
                 json_text([_index_entry(place, one) for place, one in enumerate(sets)])
             ),
-            set_data=[Markup(one.json) for one in sets],
+            set_data=[_packed(one.json) for one in sets],
         )
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +145,11 @@ def _index_entry(place: int, one: BrowsableSet) -> dict[str, Any]:
         "n_sentence": one.n_sentence,
         "measure_labels": {name: measure_label(name) for name in one.measures},
     }
+
+
+def _packed(text: str) -> str:
+    """Base64 of gzip of a text, the same bytes for the same text; the script unpacks it."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
 
 
 def _asset(name: str) -> str:

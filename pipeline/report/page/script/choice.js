@@ -21,9 +21,10 @@ const state = {
   colour: "total",
 };
 
-function chooseSet(place) {
+async function chooseSet(place) {
   const set = sets[place];
-  const data = stored(set.element);
+  const data = await unpacked(set.element);
+  if (Number(byId("set").value) !== place) return; // another one was chosen meanwhile
   data.spread = spreads(data);
   for (const [name] of TOKEN_NUMBERS) {
     state.full[name] = quantile(sorted(data[name]), FULL_COLOUR_QUANTILE);

@@ -6,6 +6,13 @@ const SVG_TAGS = ["svg", "path", "text", "line"];
 const byId = (id) => document.getElementById(id);
 const stored = (id) => JSON.parse(byId(id).textContent);
 
+// Data that the page holds as base64 of gzip of JSON.
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob(byId(id).textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
 function make(tag, attributes = {}, ...children) {
   const element = SVG_TAGS.includes(tag)
     ? document.createElementNS("http://www.w3.org/2000/svg", tag)
