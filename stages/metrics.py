@@ -47,9 +47,9 @@ def metrics(config: PipelineConfig) -> None:
         f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
     )
-    folder = root / "decode" / config.task.name
+    decoded = root / "decode" / config.task.name
     everything = read_decodes(
-        folder, read_manifest(folder), config.task.name, config.task.test_sets
+        decoded, read_manifest(decoded), config.task.name, config.task.test_sets
     )
     decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
     searched = [one for one in decodes.values() if one.cell.regime in _SEARCHES]
@@ -74,6 +74,8 @@ def metrics(config: PipelineConfig) -> None:
         log.metrics({cell.tracked_name: cell.value for cell in cells if cell.value is not None})
         folder = root / "metrics" / config.task.name
         log.artifacts(folder / "cells.csv", *sorted((folder / "figures").glob("*.svg")))
+        if (decoded / "ensemble.json").is_file():  # stores of another toolkit have none
+            log.register(f"{config.task.name} ensembles", decoded / "ensemble.json")
     absent = sum(cell.value is None for cell in cells)
     _log.info(
         "%s: %d cells, %d of them without a value and with a reason, from %d decodes",

@@ -15,6 +15,8 @@ from pipeline.config import CONF, ROOT, PipelineConfig, typed
 from pipeline.errors import MachineError
 from pipeline.tracking import metric_name, open_run
 
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+
 
 def _settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
@@ -59,6 +61,22 @@ def test_run_holds_params_metrics_curves_and_files(tmp_path: Path) -> None:
         "curve.csv",
         "settings.yaml",
     }
+
+
+def test_members_are_a_new_version_only_where_they_change(tmp_path: Path) -> None:
+    manifest = tmp_path / "ensemble.json"
+    for members in ("[1]", "[1]", "[1, 2]", "[1]"):
+        manifest.write_text(members)
+        with open_run(_settings(tmp_path), "metrics") as log:
+            log.register("nmt_ende ensembles", manifest)
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    versions = client.search_model_versions("name='nmt_ende ensembles'")
+    assert sorted(int(one.version) for one in versions) == [1, 2, 3]
+    runs = client.search_runs(["1"])
+    assert all(
+        [one.path for one in client.list_artifacts(run.info.run_id)].count("ensemble.json")
+        for run in runs
+    )
 
 
 def test_a_stage_that_fails_leaves_a_failed_run(tmp_path: Path) -> None:
@@ -112,7 +130,7 @@ def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Pa
         [sys.executable, script, "-m", *sweep, f"io.root={root}", "io.out=none"],
         check=True,
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        env=ENVIRONMENT,
     )
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("nmt_ende")
@@ -124,3 +142,31 @@ def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Pa
     children = [run for run in runs if run not in parents]
     assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parents[0].info.run_id}
     assert {run.data.metrics["temperature"] for run in children} == {1, 2, 5}
+
+
+def test_eight_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
+    script = tmp_path / "begin.py"
+    script.write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from hydra import compose, initialize_config_dir\n"
+        "from pipeline.config import CONF, typed\n"
+        "from pipeline.tracking import open_run\n"
+        "root, number = Path(sys.argv[1]), sys.argv[2]\n"
+        "with initialize_config_dir(version_base='1.3', config_dir=str(CONF)):\n"
+        "    settings = typed(compose('pipeline', [f\"io.root='{root}'\"]))\n"
+        "(root.parent / f'ready {number}').touch()\n"
+        "while len(list(root.parent.glob('ready *'))) < 8:\n"
+        "    time.sleep(0.05)\n"
+        "with open_run(settings, 'metrics', name=number) as log:\n"
+        "    log.metrics({f'm{one}': one for one in range(600)})\n"
+    )
+    root = tmp_path / "out"
+    command = [sys.executable, str(script), str(root)]
+    runs = [subprocess.Popen([*command, str(one)], cwd=ROOT, env=ENVIRONMENT) for one in range(8)]
+    assert [run.wait() for run in runs] == [0] * 8
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    found = client.search_runs(["1"])
+    assert sorted(run.info.run_name for run in found) == [str(one) for one in range(8)]
+    assert {len(run.data.metrics) for run in found} == {600}
+    assert len(client.search_experiments()) == 2  # MLflow's own, and the task's

@@ -1,13 +1,9 @@
-"""Runs in MLflow: where they are kept, how they are named, what each stage may log."""
+"""A run: its settings, tags and datasets, and what a stage may log to it."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
-import logging
 import math
-import os
-import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -15,19 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hydra.core.hydra_config import HydraConfig
-from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.config import MACHINE_KEYS, ROOT, PipelineConfig
-from pipeline.errors import MachineError
 from pipeline.parts import file_sha256
+from pipeline.tracking.experiment import open_experiment
+from pipeline.tracking.inputs import datasets
+from pipeline.tracking.names import metric_name
+from pipeline.tracking.registry import register
+from pipeline.tracking.sweep import sweep_parent
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-_log = logging.getLogger(__name__)
-_PARENT_FILE = "mlflow_parent_run.txt"
 _PARAM_LENGTH = 6000
 _BATCH = 100
 
@@ -60,6 +56,16 @@ class RunLog:
             if self._client is not None:
                 self._client.log_artifact(self._run_id, str(path))
 
+    def register(self, name: str, manifest: Path) -> None:
+        """Keep a JSON file with the run, and as the newest version of a registered model.
+
+        A file that the newest version holds already makes no version.
+        """
+        if self._client is None:
+            return
+        self.artifacts(manifest)
+        register(self._client, self._run_id, name, manifest)
+
     def curve(self, name: str, path: Path, step: str) -> None:
         """Log the columns of a CSV as a child run, against its column `step`."""
         if self._client is None:
@@ -78,11 +84,6 @@ class RunLog:
         self._client.set_terminated(child.info.run_id)
 
 
-def metric_name(text: str) -> str:
-    """A name that MLflow takes and a person can type: ASCII letters, digits, `_ - . /`."""
-    return re.sub(r"[^A-Za-z0-9_./-]+", "_", text).strip("_")
-
-
 @contextmanager
 def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Iterator[RunLog]:
     """A run of this stage, under the sweep's parent run where there is one.
@@ -96,7 +97,7 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
         yield RunLog()
         return
     task, root = config.task.name, Path(config.io.root)
-    client, experiment_id = _experiment(config.tracking.uri, root, task)
+    client, experiment_id = open_experiment(config.tracking.uri, root, task)
     settings = _all_settings(config)
     tags = {
         "stage": stage,
@@ -106,12 +107,13 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
         "git": _git_hash(),
         "data": _data_hash(root / "prepare" / task / "manifest.json"),
     }
-    parent = _sweep_parent()
+    parent = sweep_parent()
     if parent:
         tags["mlflow.parentRunId"] = parent
     run = client.create_run(experiment_id, run_name=name or f"{stage} {task}", tags=tags)
-    _log_params(client, run.info.run_id, settings)
     try:
+        _log_params(client, run.info.run_id, settings)
+        client.log_inputs(run.info.run_id, datasets(root / "prepare" / task, stage))
         yield RunLog(client, run.info.run_id)
     except BaseException:
         client.set_terminated(run.info.run_id, "FAILED")
@@ -121,80 +123,11 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
 
 def open_parent(config: PipelineConfig) -> RunLog:
     """The parent run of the sweep that this process is a job of; nothing where there is none."""
-    parent = _sweep_parent()
+    parent = sweep_parent()
     if parent is None or not config.tracking.enabled:
         return RunLog()
-    client, _ = _experiment(config.tracking.uri, Path(config.io.root), config.task.name)
+    client, _ = open_experiment(config.tracking.uri, Path(config.io.root), config.task.name)
     return RunLog(client, parent)
-
-
-class SweepParent(Callback):
-    """Creates the store, the experiment and the parent run once, before a sweep's jobs start."""
-
-    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        """Write the parent run's id into the sweep's folder."""
-        if not config.tracking.enabled or any(
-            str(one).startswith("part=") for one in config.hydra.overrides.task
-        ):
-            return
-        client, experiment_id = _experiment(
-            config.tracking.uri, Path(config.io.root), config.task.name
-        )
-        name = f"sweep {config.hydra.job.name} {' '.join(config.hydra.overrides.task)}"
-        run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
-        folder = Path(config.hydra.sweep.dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _PARENT_FILE).write_text(run.info.run_id, encoding="utf-8")
-
-    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
-        """Close the parent run."""
-        path = Path(config.hydra.sweep.dir) / _PARENT_FILE
-        if path.is_file():
-            client, _experiment_id = _experiment(
-                config.tracking.uri, Path(config.io.root), config.task.name
-            )
-            client.set_terminated(path.read_text(encoding="utf-8"))
-
-
-def _experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
-    """The client and the experiment's id; one process at a time may create the local store."""
-    from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-
-    for chatty in ("alembic", "mlflow", "mlflow.store.db.utils"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-
-    if uri is not None:
-        # MLflow's own seven tries take minutes.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-        try:
-            return _with_experiment(MlflowClient(uri), name, None)
-        except MlflowException as error:
-            reason = " ".join(str(error).split())
-            raise MachineError(
-                f"tracking.uri must name an MLflow server that answers, got {uri}: {reason}"
-            ) from None
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "mlflow.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        client = MlflowClient(f"sqlite:///{(root / 'mlflow.db').resolve()}")
-        return _with_experiment(client, name, (root / "mlartifacts" / name).resolve().as_uri())
-
-
-def _with_experiment(
-    client: MlflowClient, name: str, artifact_location: str | None
-) -> tuple[MlflowClient, str]:
-    experiment = client.get_experiment_by_name(name)
-    if experiment is not None:
-        return client, experiment.experiment_id
-    return client, client.create_experiment(name, artifact_location=artifact_location)
-
-
-def _sweep_parent() -> str | None:
-    if not HydraConfig.initialized():
-        return None
-    path = Path(HydraConfig.get().sweep.dir) / _PARENT_FILE
-    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def _all_settings(config: PipelineConfig) -> DictConfig:

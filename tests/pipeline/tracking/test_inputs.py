@@ -1,0 +1,45 @@
+"""The datasets of a run: which sets, with which hash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipeline.tracking.inputs import datasets
+
+FILES = {
+    "fairseq/dict.en.txt": "1",
+    "fairseq/train.h5": "2",
+    "fairseq/valid.h5": "3",
+    "test/LTC.jsonl": "4",
+    "test/LTC.h5": "5",
+    "test/AMI.jsonl": "6",
+    "dev.jsonl": "7",
+}
+
+
+def _prepared(folder: Path, **changed: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({"files": FILES | changed}))
+    return folder
+
+
+def test_a_test_set_is_all_its_files(tmp_path: Path) -> None:
+    ltc, ami = datasets(_prepared(tmp_path / "asr"), "metrics")
+    assert (ltc.dataset.name, ami.dataset.name) == ("asr LTC", "asr AMI")
+    assert json.loads(ltc.dataset.source)["files"] == ["test/LTC.h5", "test/LTC.jsonl"]
+    assert ltc.tags[0].value == "evaluation"
+    changed = datasets(_prepared(tmp_path / "asr", **{"test/LTC.h5": "8"}), "metrics")
+    assert changed[0].dataset.digest != ltc.dataset.digest
+    assert changed[1].dataset.digest == ami.dataset.digest
+
+
+def test_training_has_the_training_data(tmp_path: Path) -> None:
+    (train,) = datasets(_prepared(tmp_path / "asr"), "train")
+    assert train.dataset.name == "asr train"
+    assert json.loads(train.dataset.source)["files"] == ["fairseq/train.h5"]
+    assert train.tags[0].value == "training"
+
+
+def test_nothing_prepared_is_no_dataset(tmp_path: Path) -> None:
+    assert datasets(tmp_path, "metrics") == []
