@@ -92,7 +92,11 @@ def test_no_output_holds_a_path_or_host_of_this_machine(clone: Path) -> None:
 def test_what_is_run_again_after_an_edit(clone: Path) -> None:
     assert _repro(clone) == []
     after_decoding = ["compose", "metrics", "tables", "uncertainty"]
-    _edit(clone / "conf" / "uncertainty" / "default.yaml", "temperature: 10", "temperature: 5")
+    _edit(
+        clone / "conf" / "uncertainty" / "default.yaml",
+        "temperature: [10, 1]",
+        "temperature: [5, 1]",
+    )
     assert _repro(clone) == after_decoding
     _edit(clone / "conf" / "decode" / "beam.yaml", "beam: 5", "beam: 3")
     assert _repro(clone) == sorted(["decode", *after_decoding])
