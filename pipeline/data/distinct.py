@@ -22,11 +22,6 @@ class SeenTexts:
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def slot_bytes(self) -> int:
-        """Bytes of the array."""
-        return len(self._slots) * self._slots.itemsize
-
     def add(self, text: str) -> bool:
         """Add a text; was it new?"""
         # 0 marks an empty slot.

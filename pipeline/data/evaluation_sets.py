@@ -88,14 +88,6 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
             file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a set as `write_rows` left them; DataError where the file is missing."""
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.prepare first")
-    with path.open(encoding="utf-8", newline="\n") as file:
-        return [Row(**json.loads(line)) for line in file]
-
-
 def in_task_languages(held_out: HeldOutText) -> Iterator[Row]:
     """Rows with source and reference in the languages of the task."""
     task = held_out.task

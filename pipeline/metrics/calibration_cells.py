@@ -27,7 +27,6 @@ from pipeline.store import open_store
 
 LEVELS = ("token", "sequence")
 SUBSET = "subset"  # the kind of ensembles that are decoded for the ablation over members alone
-_SEARCHES = ("beam", "greedy")
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def calibrated_forecasts(
         (
             one
             for one in decodes.values()
-            if one.cell.regime == "teacher_forcing" and one.cell.test_set == decode.cell.test_set
+            if one.is_forced and one.cell.test_set == decode.cell.test_set
         ),
         None,
     )
@@ -155,7 +154,7 @@ def calibration_cells(
     searched = [
         part
         for part, decode in decodes.items()
-        if decode.in_domain and decode.cell.regime in _SEARCHES and decode.cell.ensemble != SUBSET
+        if decode.in_domain and decode.is_search and decode.cell.ensemble != SUBSET
     ]
     for parts in groups_by(searched, lambda part: decodes[part]):
         found = [

@@ -22,6 +22,7 @@ from pipeline.metrics.statistic import FloatArray, Statistic, ratio
 
 _WORD = re.compile(r"\w+")
 _NO_WORD = "no sentence has a hypothesis and a word in its source"
+_NO_TEXT = "speech has no source text"
 _SIGNATURE = "copied|words:letters-and-digits|case:mixed|counts:multiset"
 
 
@@ -66,18 +67,22 @@ def copy_through_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Ite
         yield evaluation.mean_filled(cell, statistics, evaluation.weights(used), _SIGNATURE)
 
 
-def with_copy_through(measured: Measured) -> Measured:
+def with_copy_through(measured: Measured, source_is_text: bool) -> Measured:
     """A decode whose measures include the copied share of each source, the same at every setting.
 
-    A sentence without a hypothesis or without a word in its source has none.
+    A sentence without a hypothesis or without a word in its source has none, nor has any sentence
+    of speech, whose source is a sound.
     """
-    counts = _counts(measured.decode)
-    share = ratio(counts.copied, counts.source_words)
+    if source_is_text:
+        counts = _counts(measured.decode)
+        share, why_null = ratio(counts.copied, counts.source_words), _NO_WORD
+    else:
+        share, why_null = np.full(len(measured.decode.texts), np.nan), _NO_TEXT
     grid = [
         replace(
             one,
             values={**one.values, COPY_THROUGH: share},
-            why_null={**one.why_null, COPY_THROUGH: _NO_WORD},
+            why_null={**one.why_null, COPY_THROUGH: why_null},
         )
         for one in measured.grid
     ]

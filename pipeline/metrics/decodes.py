@@ -39,6 +39,21 @@ class Decode:
     references: list[str | None]
 
     @property
+    def is_search(self) -> bool:
+        """Whether its first hypothesis is the system's answer."""
+        return self.cell.regime in ("beam", "greedy")
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether its hypotheses are the references."""
+        return self.cell.regime == "teacher_forcing"
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether several members made it, or could have."""
+        return self.cell.ensemble != "single"
+
+    @property
     def scorable(self) -> NDArray[np.bool_]:
         """Which sentences have both a hypothesis and a reference: [sentence]."""
         return np.array(

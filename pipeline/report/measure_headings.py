@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.metrics.cell import COPY_THROUGH
+from pipeline.report.measure_names import ESTIMATORS, KINDS, OTHERS, POSTERIORS
 from pipeline.report.table import Heading
-
-_POSTERIORS = {"prex": "PrEx", "expr": "ExPr"}
-_LETTERS = {"entropy": "H", "score": "P", "mi": "I", "epkl": "K", "rmi": "M", "pmi": "M"}
-_TOTAL = ("entropy", "score")
-_ESTIMATORS = {"c": "C-IW", "s": "S-IW"}
-# Columns that are no information-theoretic measure: text, mathematical form, group.
-_OTHERS = {
-    "var_p": ("V[P], not length-normalised", r"$\mathbb{V}^{(B)}[P]$", "Heuristic"),
-    "var_p_ln": ("V[P]", r"$\hat{\mathbb{V}}^{(B)}[P]$", "Heuristic"),
-    "var_logp": (
-        "V[ln P], not length-normalised",
-        r"$\mathbb{V}^{(B)}[\ln P]$",
-        "Heuristic",
-    ),
-    "var_logp_ln": ("V[ln P]", r"$\hat{\mathbb{V}}^{(B)}[\ln P]$", "Heuristic"),
-    "xbleu": ("X-BLEU", None, "Heuristic"),
-    "xwer": ("X-WER", None, "Heuristic"),
-    "token_error_rate_percent": ("% TER", None, ""),
-    COPY_THROUGH: ("Copied share", None, "Beyond the paper"),
-}
 
 
 def measure_header(
@@ -50,20 +30,19 @@ def spans(names: Sequence[str]) -> list[Heading]:
 
 
 def _group(column: str) -> str:
-    if column in _OTHERS:
-        return _OTHERS[column][2]
+    if column in OTHERS:
+        return OTHERS[column].group
     posterior, kind = column.split("_")[:2]
-    return f"{_POSTERIORS[posterior]}, {'total' if kind in _TOTAL else 'knowledge'}"
+    return f"{POSTERIORS[posterior]}, {KINDS[kind].uncertainty}"
 
 
 def _measure(column: str, beam: str) -> Heading:
-    if column in _OTHERS:
-        text, latex, _ = _OTHERS[column]
-        return Heading(text, latex=latex)
+    if column in OTHERS:
+        return Heading(OTHERS[column].heading, latex=OTHERS[column].latex)
     _, kind, *estimator = column.split("_")
-    letter = _LETTERS[kind]
+    letter = KINDS[kind].letter
     if estimator:
-        way = _ESTIMATORS[estimator[0]]
+        way = ESTIMATORS[estimator[0]]
         latex = rf"$\hat{{\mathcal{{{letter}}}}}^{{({beam})}}_{{\mathrm{{{way}}}}}$"
         return Heading(f"{letter} {way}", latex=latex)
     if kind == "pmi":

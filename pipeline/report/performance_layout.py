@@ -9,6 +9,7 @@ from pipeline.metrics.cell import Key
 from pipeline.report.cells import CellIndex
 from pipeline.report.measure_headings import spans
 from pipeline.report.measure_layout import BEST_NOTE
+from pipeline.report.measure_names import METRICS
 from pipeline.report.paper import PaperCell
 from pipeline.report.paper_table import PaperTable
 from pipeline.report.table import Heading, Row, Table, mark_best
@@ -16,13 +17,6 @@ from pipeline.report.task_names import task_name
 
 # Ours, beside the paper's metric.
 _BESIDE = {"bleu": "chrf", "wer_percent": "cer_percent"}
-_METRICS = {
-    "bleu": "BLEU",
-    "wer_percent": "WER %",
-    "nll": "NLL, nats per token",
-    "chrf": "chrF",
-    "cer_percent": "CER %",
-}
 
 
 @dataclass(frozen=True)
@@ -92,13 +86,13 @@ def _own_metrics(index: CellIndex) -> list[Key]:
     keys = [
         cell.key
         for cell in index.cells
-        if cell.column == cell.metric and cell.metric not in _METRICS
+        if cell.column == cell.metric and cell.metric not in METRICS
     ]
     return list(dict.fromkeys(key._replace(ensemble="single", hypotheses="-") for key in keys))
 
 
 def _metric(key: Key, *, with_set: bool) -> str:
-    name = _METRICS.get(key.metric, key.metric)
+    name = METRICS.get(key.metric, key.metric)
     return f"{key.test_set} {name}" if with_set and key.task != "asr" else name
 
 

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,10 +105,13 @@ def _peak_bytes(prefix: str) -> float:
 
 
 def _bytes_a_text() -> float:
+    tracemalloc.start()
     seen = SeenTexts()
     for number in range(N_SEEN):
         seen.add(str(number))
-    return seen.slot_bytes / len(seen)
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return held_bytes / len(seen)
 
 
 def _prepare_seconds() -> float:

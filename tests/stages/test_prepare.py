@@ -7,10 +7,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.data.evaluation_sets import read_rows
 from pipeline.errors import ConfigError, DataError
 from pipeline.parts import file_sha256
 from stages.prepare import prepare
+from tests.prepared_rows import read_rows
 
 ROLES = (
     *("newstest14", "MED", "LTC", "PRM", "L-FR", "L-DE", "TYPO", "CUT"),

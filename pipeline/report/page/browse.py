@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.quality import QUALITIES
 from pipeline.parts import read_manifest
 from pipeline.report.cells import CellIndex
-from pipeline.report.page.names import decoder_name
+from pipeline.report.measure_names import decoder_name
 from pipeline.report.page.sentences import sentence_data
 from pipeline.report.page.set_order import ordered_test_sets
 from pipeline.report.page.vocabulary import read_pieces

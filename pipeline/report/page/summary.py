@@ -10,8 +10,8 @@ import pandas as pd
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.quality import QUALITIES
 from pipeline.report.cells import CellIndex
+from pipeline.report.measure_names import decoder_name
 from pipeline.report.page.browse import BrowsableSet
-from pipeline.report.page.names import decoder_name
 from pipeline.report.page.set_order import ordered_test_sets
 from pipeline.report.table import Table
 from pipeline.report.task_names import task_name

@@ -12,12 +12,12 @@ from pipeline.data.evaluation_sets import (
     languages_needed,
     make_set,
     parallel_rows,
-    read_rows,
     why_absent,
     write_rows,
 )
 from pipeline.data.units import learn_units
 from pipeline.errors import ConfigError, DataError
+from tests.prepared_rows import read_rows
 
 SENTENCES = [
     AlignedSentence("a", {"en": "Open the door.", "de": "Tür öffnen.", "fr": "Ouvrez la porte."}),
@@ -105,5 +105,3 @@ def test_rows_survive_a_file_whatever_the_white_space_in_them(tmp_path: Path) ->
     rows = list(parallel_rows(HELD_OUT, "en", "de"))
     write_rows(tmp_path / "new" / "set.jsonl", rows)
     assert read_rows(tmp_path / "new" / "set.jsonl") == rows
-    with pytest.raises(DataError, match=r"must exist: run python -m stages\.prepare first"):
-        read_rows(tmp_path / "absent.jsonl")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline.metrics.copy_through import copy_counts, copy_through_cells, with_copy_through
+from pipeline.metrics.ood_detection import ood_detection_cells
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,17 @@ def test_says_why_there_is_no_share(measured, evaluation):
 
 def test_becomes_a_measure_of_every_setting(measured):
     one = with_copy_through(
-        measured([1, 2, 3], ["a b", "x", None], ["r"] * 3, sources=["a c", "y", "z"])
+        measured([1, 2, 3], ["a b", "x", None], ["r"] * 3, sources=["a c", "y", "z"]),
+        source_is_text=True,
     )
     assert list(one.grid[0].values) == ["u", "copy_through"]
     np.testing.assert_array_equal(one.grid[0].values["copy_through"], [0.5, 0, np.nan])
+
+
+def test_speech_has_no_source_text(measured, evaluation):
+    sounds = measured([1, 2, 3], sources=["a.wav", "b.wav", "c.wav"])
+    one = with_copy_through(sounds, source_is_text=False)
+    cells = {cell.column: cell for cell in ood_detection_cells([one], [one], evaluation)}
+    cell = cells["copy_through"]
+    assert (cell.value, cell.reason) == (None, "speech has no source text")
+    assert cells["u"].value == 50

@@ -1,0 +1,80 @@
+"""What measures, metrics and decodes are called, in headings of tables and on the page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipeline.metrics.cell import COPY_THROUGH
+
+POSTERIORS = {"prex": "PrEx", "expr": "ExPr"}
+ESTIMATORS = {"c": "C-IW", "s": "S-IW", "cmc": "C-MC", "smc": "S-MC", "mc": "MC"}
+
+
+class Kind(NamedTuple):
+    """An information-theoretic measure: its letter, and the uncertainty that it stands for."""
+
+    letter: str
+    uncertainty: str
+    exact: bool = False
+
+
+KINDS = {
+    "entropy": Kind("H", "total"),
+    "score": Kind("P", "total"),
+    "mi": Kind("I", "knowledge"),
+    "mi_w": Kind("I", "knowledge", exact=True),
+    "epkl": Kind("K", "knowledge"),
+    "epkl_w": Kind("K", "knowledge", exact=True),
+    "rmi": Kind("M", "knowledge"),
+    "pmi": Kind("M", "knowledge"),
+}
+
+
+class Other(NamedTuple):
+    """A column that is none of those: in words, as a heading, in LaTeX (None: as the heading), and
+    the group of columns that it stands in."""
+
+    words: str
+    heading: str
+    latex: str | None = None
+    group: str = "Heuristic"
+
+
+OTHERS = {
+    "var_p": Other("ln variance of P", "V[P], not length-normalised", r"$\mathbb{V}^{(B)}[P]$"),
+    "var_p_ln": Other("variance of P, by length", "V[P]", r"$\hat{\mathbb{V}}^{(B)}[P]$"),
+    "var_logp": Other(
+        "variance of ln P", "V[ln P], not length-normalised", r"$\mathbb{V}^{(B)}[\ln P]$"
+    ),
+    "var_logp_ln": Other(
+        "variance of ln P, by length", "V[ln P]", r"$\hat{\mathbb{V}}^{(B)}[\ln P]$"
+    ),
+    "xbleu": Other("X-BLEU", "X-BLEU"),
+    "xwer": Other("X-WER", "X-WER"),
+    "token_error_rate_percent": Other("token error rate", "% TER", group=""),
+    COPY_THROUGH: Other("copied share", "Copied share", group="Beyond the paper"),
+}
+METRICS = {
+    "bleu": "BLEU",
+    "wer_percent": "WER %",
+    "nll": "NLL, nats per token",
+    "chrf": "chrF",
+    "cer_percent": "CER %",
+}
+
+
+def measure_label(name: str) -> str:
+    """The measure as people call it; a name that is not the paper's stays as it is."""
+    posterior, _, rest = name.partition("_")
+    kind, _, estimator = rest.rpartition("_")
+    if posterior in POSTERIORS and kind in KINDS and estimator in ESTIMATORS:
+        letter, uncertainty, exact = KINDS[kind]
+        of = ", exact" if exact else ""
+        return f"{POSTERIORS[posterior]} {uncertainty} {letter}{of}, {ESTIMATORS[estimator]}"
+    return OTHERS[name].words if name in OTHERS else name
+
+
+def decoder_name(ensemble: str, combination: str, regime: str) -> str:
+    """Who decoded: `random_init PrEx`, `random_init teacher forcing`, `single`."""
+    way = "teacher forcing" if regime == "teacher_forcing" else POSTERIORS.get(combination, "")
+    return f"{ensemble} {way}".strip()

@@ -1,0 +1,14 @@
+"""The rows of a test set that the prepare stage wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipeline.data.evaluation_sets import Row
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All rows of a {role}.jsonl file."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        return [Row(**json.loads(line)) for line in file]
