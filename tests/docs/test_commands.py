@@ -1,0 +1,119 @@
+"""Every command that a page shows is of a known kind, and right as far as its kind can be tried.
+
+The pages of tests.docs.test_sessions are run; here a stage's overrides are composed and checked,
+make's targets and the options of other programs are looked up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.config import ROOT
+from pipeline.config_overrides import check_overrides
+from tests.docs.pages import PAGES, SHELL, blocks, commands
+from tests.docs.test_sessions import SESSIONS
+
+SHOWN = {
+    tuple(words): page.relative_to(ROOT)
+    for page in PAGES
+    if page.name not in SESSIONS
+    for words in commands(page)
+}
+
+
+def _kind(words: tuple[str, ...]) -> str:
+    program, *rest = words
+    if program == "python" and rest[0] == "-m":
+        return "stage" if rest[1].startswith("stages.") else "module"
+    if program == "python":
+        return "script"
+    if words == (".", ".venv/bin/activate"):
+        return "activation"
+    return Path(program).name
+
+
+def _succeeds(command: list[str]) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _stage(words: tuple[str, ...]) -> None:
+    stage, *arguments = words[2:]
+    assert (ROOT / f"{stage.replace('.', '/')}.py").is_file()
+    flags = [one for one in arguments if one.startswith("-")]
+    assert not {*flags} - {"-m", "--multirun"} or arguments == ["--help"]
+    check_overrides(arguments)
+
+
+def _make(words: tuple[str, ...]) -> None:
+    _succeeds(["make", "--dry-run", *words[1:]])
+    for part in " ".join(words).partition("ONLY=")[2].split():
+        assert (ROOT / "tests" / "bench" / f"{part}.py").is_file()
+
+
+def _script(words: tuple[str, ...]) -> None:
+    assert (ROOT / words[1]).is_file()
+
+
+def _activation(words: tuple[str, ...]) -> None:
+    assert "VENV := .venv" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def _test_set_of_sacrebleu(words: tuple[str, ...]) -> None:
+    import sacrebleu
+
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    assert options["-l"] in sacrebleu.get_langpairs_for_testset(options["-t"])
+
+
+def _help(words: tuple[str, ...]) -> None:
+    """The command with --help: options and names of sub-commands before it are still read."""
+    program = sys.executable if words[0] == "python" else Path(words[0]).name
+    _succeeds([program, *words[1:], "--help"])
+
+
+CHECKS = {
+    "stage": _stage,
+    "module": _help,
+    "dvc": _help,
+    "pre-commit": _help,
+    "make": _make,
+    "script": _script,
+    "activation": _activation,
+    "sacrebleu": _test_set_of_sacrebleu,
+}
+
+
+@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
+def test_command(words: tuple[str, ...]) -> None:
+    kind = _kind(words)
+    assert kind in CHECKS, f"{SHOWN[words]}: {' '.join(words)} is a command of no known kind"
+    CHECKS[kind](words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_are_commands_or_of_a_known_language(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in (*SHELL, "python", "yaml", "text"), block
+        if block.language == "yaml":
+            yaml.safe_load(block.text)
+        if block.language == "python":
+            assert page.name in SESSIONS, f"{page} shows Python, so it must be run"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:docs|conf|pipeline|stages|tests|\.ci)/[\w./-]+)`", text)
+    assert [one for one in named if not (ROOT / one).exists()] == []

@@ -1,0 +1,101 @@
+"""Pages that are run from top to bottom, in a folder of their own, at the size of a test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import ROOT
+from tests.docs.pages import SHELL, Block, blocks, split
+
+# Page -> the page that is run before it.
+SESSIONS = {
+    "tutorial.md": None,
+    "write_a_store.md": None,
+    "your_own_measure.md": "write_a_store.md",
+    "your_own_model.md": None,
+    "prex_expr.md": None,
+}
+# What makes the smoke experiment fit texts of a hundred sentences, and one test set.
+LEFT_OUT = [
+    "MED",
+    "LTC",
+    "LTO",
+    "PRM",
+    "L-FR",
+    "L-DE",
+    "TYPO",
+    "CUT",
+    "L-DEEN",
+    "L-DEDE",
+    "L-ENEN",
+    "L-FREN",
+]
+TINY = (
+    *(f"~task.test_sets.{role}" for role in LEFT_OUT),
+    "data.train_sentences=60",
+    "data.test_sentences=6",
+    "data.dev_sentences=4",
+    "data.near_duplicate_jaccard=1",
+    "data.vocabulary_size=100",
+    "model.settings.encoder.layers=1",
+    "train.updates=4",
+    "train.validate_interval_updates=4",
+    "train.validate_quality_sentences=0",
+    "train.checkpoint_interval_updates=2",
+    "train.keep_checkpoints=2",
+    "decode.also=[]",
+    "decode.self_check=false",
+    "metrics.resamples=0",
+    "report.figures={}",
+)
+# Said on a page that is run, and done already by whoever runs the tests.
+INSTALLATION = (["make", "setup"], [".", ".venv/bin/activate"])
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_page(page: str, tmp_path: Path, help_packages: Path) -> None:
+    before = SESSIONS[page]
+    tiny = [*TINY, f"data.packages='{help_packages}'"] if page == "tutorial.md" else []
+    for name in filter(None, (before, page)):
+        _run_page(ROOT / "docs" / name, tmp_path, tiny)
+
+
+def _run_page(page: Path, folder: Path, tiny: list[str]) -> None:
+    printed = ""
+    for block in blocks(page):
+        if block.language in SHELL:
+            for words in split(block.text):
+                if words not in INSTALLATION:
+                    printed = _run(words, folder, tiny)
+        elif block.title == "prints":
+            assert printed == block.text
+        elif block.title:
+            _write(block, folder)
+        elif block.language == "python":
+            printed = _run(["python", "-c", block.text], folder, [])
+
+
+def _write(block: Block, folder: Path) -> None:
+    path = folder / block.title
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text, encoding="utf-8")
+
+
+def _run(words: list[str], folder: Path, tiny: list[str]) -> str:
+    assert words[0] == "python", f"{' '.join(words)} is not run here"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *words[1:], *tiny],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
