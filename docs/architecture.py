@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
 STAGES = "stages"
 # Single modules of pipeline/ that every room may import: one bar.
-BASE = "config, errors, parts, progress, tracking"
+BASE = "config, errors, parts, progress"
 _WIDTH, _HEIGHT, _COLUMN, _ROW, _MARGIN = 150, 40, 190, 90, 20
 _STYLE = (
     "rect { fill: #eef2f7; stroke: #33475b; rx: 4px } line { stroke: #33475b } "

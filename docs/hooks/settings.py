@@ -136,8 +136,8 @@ def _commented_keys(path: Path, prefix: str) -> dict[str, tuple[str, str]]:
 
 
 def _options(group: str, chosen: dict[str, str]) -> Iterator[str]:
-    for path in sorted((CONF / group).glob("*.yaml")):
-        name = path.stem
+    for path in sorted((CONF / group).rglob("*.yaml")):
+        name = path.relative_to(CONF / group).with_suffix("").as_posix()
         default = " (default)" if chosen[group] == name else ""
         yield f'??? note "`{group}={name}`{default}"'
         text = path.read_text(encoding="utf-8").rstrip().splitlines()

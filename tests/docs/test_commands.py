@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -107,7 +108,9 @@ def test_blocks_are_commands_or_of_a_known_language(page: Path) -> None:
     for block in blocks(page):
         assert block.language in (*SHELL, "python", "yaml", "text"), block
         if block.language == "yaml":
-            yaml.safe_load(block.text)
+            content = yaml.safe_load(block.text)
+            if "tasks" in content:  # what stands in conf/dag.yaml
+                check_overrides(shlex.split(content["overrides"]))
         if block.language == "python":
             assert page.name in SESSIONS, f"{page} shows Python, so it must be run"
 
