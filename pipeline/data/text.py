@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from pipeline.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# About 200,000 words: no sentence is as long, and a file without a line end would fill the memory.
+_MOST_LINE_BYTES = 2**20
 # A pair is suspicious where one side has this many times the words of the other, and some more.
 _SUSPICIOUS_RATIO = 3
 _SUSPICIOUS_ALLOWANCE_WORDS = 5
@@ -21,12 +24,19 @@ def iterate_lines(path: Path) -> Iterator[str]:
 
     A line ends at LF and nowhere else. One CR before the LF (a CRLF file) belongs to the line's
     end. A CR inside a line, U+2028, U+0085 and form feed are content; blank lines are lines. Raises
-    DataError where the file is missing, not UTF-8, or a damaged gzip file.
+    DataError where the file is missing, not UTF-8, or a damaged gzip file, and where a line is
+    longer than a MiB.
     """
     number = 0
     try:
         with open_bytes(path) as file:
-            for number, raw in enumerate(file, 1):
+            lines = iter(partial(file.readline, _MOST_LINE_BYTES + 1), b"")
+            for number, raw in enumerate(lines, 1):
+                if len(raw) > _MOST_LINE_BYTES:
+                    raise DataError(
+                        f"{path}, line {number} must have at most {_MOST_LINE_BYTES} bytes, "
+                        f"got a longer one"
+                    )
                 line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
                 yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except FileNotFoundError:

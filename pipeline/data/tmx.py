@@ -14,6 +14,7 @@ from pipeline.errors import DataError
 
 _CHUNK_BYTES = 1 << 16
 _MOST_UNIT_CHARACTERS = 1_000_000
+_MOST_TAG_BYTES = 1_000_000
 # Inside a segment these hold codes of the program that wrote it, not text.
 _CODE_TAGS = frozenset({"bpt", "ept", "ph", "it", "ut"})
 
@@ -23,7 +24,7 @@ def iterate_units(path: Path, languages: Collection[str]) -> Iterator[dict[str, 
 
     `en` answers to `en-US` too; of a repeated language the first stands. White space is one space.
     Nothing outside the file is read. Raises DataError, naming file and line, where the file is
-    missing or no XML, where it declares entities, or where a unit is longer than a million
+    missing or no XML, where it declares entities, or where a unit or a tag is longer than a million
     characters.
     """
     parser = _UnitParser(path, languages)
@@ -34,7 +35,8 @@ def iterate_units(path: Path, languages: Collection[str]) -> Iterator[dict[str, 
         yield from parser.units(b"", last=True)
     except FileNotFoundError:
         raise DataError(f"{path} must exist, got no such file") from None
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        # The last two: an encoding that Python does not know, or that is not of single bytes.
         raise DataError(f"{path} must be a TMX file, got: {error}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} must be a whole gzip file, got a damaged one ({error})") from None
@@ -50,6 +52,7 @@ class _UnitParser:
         self._pieces: list[str] | None = None
         self._code_depth = 0
         self._characters = 0
+        self._bytes = 0
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -60,6 +63,10 @@ class _UnitParser:
     def units(self, chunk: bytes, *, last: bool) -> list[dict[str, str]]:
         """The units that end in this chunk of the file."""
         self._parser.Parse(chunk, last)
+        self._bytes += len(chunk)
+        # What the parser keeps of a tag or comment that has not ended yet.
+        if self._bytes - self._parser.CurrentByteIndex > _MOST_TAG_BYTES:
+            self._refuse(f"tags of at most {_MOST_TAG_BYTES} bytes, got a longer one")
         finished, self._finished = self._finished, []
         return finished
 

@@ -38,7 +38,8 @@ def chapter_transcripts(path: Path) -> Iterator[tuple[str, str]]:
     chapter = path.name.removesuffix(".trans.txt")
     for number, line in enumerate(iterate_lines(path), 1):
         utterance, _, text = line.partition(" ")
-        if not utterance.startswith(f"{chapter}-") or not text.strip():
+        named = utterance.startswith(f"{chapter}-") and "/" not in utterance
+        if not named or not text.strip():
             raise DataError(
                 f"{path}, line {number} must be an utterance id of {chapter} and its words, "
                 f"got {line[:60]!r}"

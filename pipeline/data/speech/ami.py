@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite, nan
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,7 +26,8 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
 
     A speaker's own headset is used, as corpusResources/meetings.xml assigns it, else the mix of all
     headsets. Files of segments without a recording, and segments without a word, are left out and
-    named. Raises DataError where an XML file is damaged or a segment names an unknown word.
+    named. Raises DataError where an XML file is damaged, lacks an attribute or has one that is no
+    number, and where a segment names an unknown word.
     """
     recordings = {path.stem: path.relative_to(folder).as_posix() for path in audio_files(folder)}
     channels = _channels(folder)
@@ -41,11 +43,11 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
         words = _Words(path.parent.parent / "words" / f"{meeting}.{speaker}.words.xml")
         for segment in _parsed(path).iter("segment"):
             said = spoken_words(" ".join(_said(segment, words, path)))
-            start, end = (float(segment.attrib[f"transcriber_{one}"]) for one in ("start", "end"))
+            start, end = (_seconds(segment, f"transcriber_{one}", path) for one in ("start", "end"))
             if said and start < end:
                 utterances.append(Utterance(file, said, start, end))
             else:
-                left_out[f"{path.name}, {segment.attrib[f'{_NITE}id']}"] = "no word"
+                left_out[f"{path.name}, {_attribute(segment, f'{_NITE}id', path)}"] = "no word"
     return SpeechCorpus(
         name,
         licence="CC-BY-4.0",
@@ -59,11 +61,11 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
 def _channels(folder: Path) -> dict[tuple[str, str], str]:
     """(meeting, speaker) -> number of the headset."""
     return {
-        (meeting.attrib["observation"], speaker.attrib["nxt_agent"]): speaker.attrib["channel"]
+        (_attribute(meeting, "observation", path), one.attrib["nxt_agent"]): one.attrib["channel"]
         for path in sorted(folder.rglob("corpusResources/meetings.xml"))
         for meeting in _parsed(path).iter("meeting")
-        for speaker in meeting.iter("speaker")
-        if "nxt_agent" in speaker.attrib and "channel" in speaker.attrib
+        for one in meeting.iter("speaker")
+        if "nxt_agent" in one.attrib and "channel" in one.attrib
     }
 
 
@@ -73,7 +75,8 @@ class _Words:
     def __init__(self, path: Path) -> None:
         elements = list(_parsed(path))
         self._texts = [(one.text or "") if one.tag == "w" else "" for one in elements]
-        self._places = {one.attrib[f"{_NITE}id"]: place for place, one in enumerate(elements)}
+        ids = [_attribute(one, f"{_NITE}id", path) for one in elements]
+        self._places = {one: place for place, one in enumerate(ids)}
 
     def between(self, first: str, last: str) -> list[str] | None:
         """Texts from one id to another, both included; None where there is no such id."""
@@ -94,10 +97,29 @@ def _said(segment: ElementTree.Element, words: _Words, path: Path) -> list[str]:
     return said
 
 
+def _attribute(element: ElementTree.Element, name: str, path: Path) -> str:
+    if name not in element.attrib:
+        plain = name.removeprefix(_NITE)
+        raise DataError(f"{path}: every {element.tag} must have the attribute {plain}, got none")
+    return element.attrib[name]
+
+
+def _seconds(element: ElementTree.Element, name: str, path: Path) -> float:
+    text = _attribute(element, name, path)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    if not isfinite(seconds):
+        raise DataError(f"{path}: {name} must be a number of seconds, got {text[:40]!r}")
+    return seconds
+
+
 def _parsed(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.parse(path).getroot()
     except OSError:
         raise DataError(f"{path} must exist, got no such file") from None
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        # The last two: an encoding that Python does not know, or that is not of single bytes.
         raise DataError(f"{path} must be XML, got a damaged file ({error})") from None

@@ -15,7 +15,8 @@ _COLUMNS = ("path", "sentence")
 def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
     """The clips of a .tsv in its order; those without audio are left out and named.
 
-    Raises DataError where a column is missing or a line has other columns than the first.
+    Raises DataError where a column is missing, a line has other columns than the first, or a clip
+    is named by more than the name of a file in clips.
     """
     lines = iterate_lines(tsv)
     header = next(lines, "").split("\t")
@@ -23,6 +24,7 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
         if column not in header:
             raise DataError(f"{tsv} must have the column {column}, got {', '.join(header)}")
     path_column, sentence_column = map(header.index, _COLUMNS)
+    present = {path.name for path in (tsv.parent / _CLIPS).glob("*")}
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
     for number, line in enumerate(lines, 2):
@@ -31,9 +33,13 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
             raise DataError(
                 f"{tsv}, line {number} must have {len(header)} columns, got {len(fields)}"
             )
-        clip = Path(_CLIPS, fields[path_column])
-        file = (clip if clip.suffix else clip.with_suffix(".mp3")).as_posix()
-        if (tsv.parent / file).is_file():
+        name = fields[path_column]
+        if name in ("", "..") or Path(name).name != name:
+            raise DataError(f"{tsv}, line {number} must name a file in clips, got {name[:60]!r}")
+        clip = Path(_CLIPS, name)
+        clip = clip if clip.suffix else clip.with_suffix(".mp3")
+        file = clip.as_posix()
+        if clip.name in present:
             words = spoken_words(fields[sentence_column])
             utterances.append(Utterance(file, words or None))
         else:

@@ -46,9 +46,9 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
 def _unpack(package: Package, target: Path) -> None:
     with whole_folder(target) as folder:
         for path, content in package_files(package, _SOUNDS, ".wav"):
-            # Below the folder of the only voice.
-            file = folder.joinpath(*Path(path).parts[1:])
-            if not file.resolve().is_relative_to(folder.resolve()):
+            _, *below_voice = Path(path).parts  # of which there is one
+            if not below_voice or ".." in below_voice:
                 raise DataError(f"{package.path} must hold plain paths, got {path}")
+            file = folder.joinpath(*below_voice)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)

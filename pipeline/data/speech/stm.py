@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from pathlib import Path
 
 from pipeline.data.speech.audio_folder import audio_files
@@ -11,7 +12,8 @@ from pipeline.data.text import iterate_lines
 from pipeline.errors import DataError
 
 # File, channel, speaker, begin, end, perhaps a label in angle brackets, words.
-_SEGMENT = re.compile(r"(\S+)\s+\S+\s+\S+\s+([\d.]+)\s+([\d.]+)(?:\s+<[^>]*>)?(?:\s+(.*))?")
+_SECONDS = r"(\d+\.?\d*|\.\d+)"
+_SEGMENT = re.compile(rf"(\S+)\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s+<[^>]*>)?(?:\s+(.*))?")
 _COMMENT = ";;"
 _NOT_SCORED = "ignore_time_segment_in_scoring"
 
@@ -30,7 +32,7 @@ def read_stm(folder: Path, name: str) -> SpeechCorpus:
             if line.startswith(_COMMENT) or not line.strip():
                 continue
             segment = _SEGMENT.fullmatch(line.strip())
-            if segment is None or not 0 <= float(segment[2]) < float(segment[3]):
+            if segment is None or not float(segment[2]) < float(segment[3]) < inf:
                 raise DataError(
                     f"{stm}, line {number} must be recording, channel, speaker, begin, end and "
                     f"words, got {line[:60]!r}"
