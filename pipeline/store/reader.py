@@ -80,7 +80,9 @@ class Store:
                 return np.asarray(dataset.asstr()[start:stop], dtype=object)
             values = np.asarray(dataset[start:stop])
         except OSError as error:
-            raise StoreError(f"{self.path}: dataset {name} must be readable: {error}") from None
+            raise StoreError(
+                f"{self.path}: dataset {name} must be readable: {_one_line(error)}"
+            ) from None
         except UnicodeDecodeError:
             row = (start or 0) + _first_not_utf8(dataset[start:stop])
             raise StoreError(f"{self.path}: dataset {name}, row {row}, must be utf-8") from None
@@ -155,7 +157,7 @@ def open_file(path: Path) -> h5py.File:
             raise StoreError(f"{path} must be a decode store, got no file")
         return h5py.File(path, "r")
     except OSError as error:
-        raise StoreError(f"{path} must be a whole HDF5 file: {error}") from None
+        raise StoreError(f"{path} must be a whole HDF5 file: {_one_line(error)}") from None
 
 
 def structure_faults(file: h5py.File) -> list[str]:
@@ -174,7 +176,11 @@ def structure_faults(file: h5py.File) -> list[str]:
         )
     except (OSError, RuntimeError, KeyError, ValueError) as error:
         # What h5py raises where a file is damaged inside.
-        return [f"the file must be whole and sound HDF5: {error}"]
+        return [f"the file must be whole and sound HDF5: {_one_line(error)}"]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _constant_faults(attributes: dict[str, Any]) -> list[str]:
