@@ -41,7 +41,7 @@ def page() -> str:
     single = [one.name for one in fields(PipelineConfig) if not is_dataclass(hints[one.name])]
     lines = [_INTRODUCTION, "## Beside the groups", *_table(PipelineConfig, "", [primary], single)]
     for name, schema in hints.items():
-        if not is_dataclass(schema):
+        if not (isinstance(schema, type) and is_dataclass(schema)):
             continue
         sources = [primary]
         if name in chosen:
