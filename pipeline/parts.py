@@ -31,18 +31,30 @@ def file_sha256(path: Path) -> str:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON for people and for hashing: sorted keys, one item a line, whole or absent."""
+    write_whole(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file in one step: whoever stops this process leaves the old file or the new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder beside `target` that takes its place when the block ends without error."""
+    """A temporary folder beside `target` that takes its place when the block ends without error.
+
+    At no moment does `target` hold a part of the old or of the new: it is whole or absent.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.building")
-    shutil.rmtree(temporary, ignore_errors=True)
+    replaced = target.with_name(f".{target.name}.replaced")
+    for left_over in (temporary, replaced):
+        shutil.rmtree(left_over, ignore_errors=True)
     temporary.mkdir()
     try:
         yield temporary
@@ -50,8 +62,9 @@ def whole_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     if target.exists():
-        shutil.rmtree(target)
+        target.replace(replaced)
     temporary.replace(target)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 class PartFolder:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import inspect
-import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, cast
@@ -18,7 +17,7 @@ from typing import Any, NoReturn, cast
 import hydra
 import yaml
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import CompactHydraException
+from hydra.errors import CompactHydraException, HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue
@@ -26,11 +25,14 @@ from omegaconf.errors import MissingMandatoryValue
 from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
 from pipeline.config_overrides import check_overrides
 from pipeline.errors import ConfigError, PipelineError
+from pipeline.lock import only_run
 from pipeline.parts import PartFolder, digest, file_sha256
+from pipeline.run_log import kept_log
 
-_log = logging.getLogger(__name__)
 _DVC_YAML = ROOT / "dvc.yaml"
 Stage = Callable[[PipelineConfig], None]
+# What a full disk, a quota, a limit on the size of files and a read-only folder answer.
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
 # One thread a process, as many processes as cores: set before any numeric library is loaded.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -46,8 +48,10 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
 
 
-def run(stage: Stage) -> None:
+def run(stage: Stage, *, of_all_tasks: bool = False) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
+
+    of_all_tasks: two runs of the stage write to the same place, whatever their task.
 
     The keys that the stage's `params:` in dvc.yaml does not name read as missing, under DVC and by
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143 it
@@ -62,9 +66,11 @@ def run(stage: Stage) -> None:
 
     def application(config: DictConfig) -> None:
         try:
-            _run_with_settings(stage, config)
+            _run_with_settings(stage, config, of_all_tasks)
         except PipelineError as error:
             _end(str(error))
+        except OSError as error:
+            _end(_refusal(error))
         except MissingMandatoryValue as error:
             _end(
                 f"{error.full_key} must stand under params of stage {name} in dvc.yaml, "
@@ -72,17 +78,24 @@ def run(stage: Stage) -> None:
             )
 
     application.__module__ = f"stages.{name}"  # Hydra names the job after it
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets errors through, to be said below in its place
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is signal.SIG_DFL:  # nohup ignores the second
             signal.signal(ending, _told_to_end)
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")(application)()
     except KeyboardInterrupt:
-        print(
-            f"error: stage {name} was interrupted: what is whole is kept, and the next run goes on",
-            file=sys.stderr,
-        )
+        _say_interrupted(name)
         sys.exit(128 + signal.SIGINT)
+    except _ToldToEnd:
+        _say_interrupted(name)
+        raise
+    except HydraException as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:  # of Hydra's own files
+        print(f"error: {_refusal(error)}", file=sys.stderr)
+        sys.exit(1)
 
 
 def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
@@ -158,12 +171,37 @@ def _run_group(command: list[str]) -> None:
         try:
             process.wait()
         except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                os.killpg(process.pid, signal.SIGTERM)
             raise
 
 
+class _ToldToEnd(SystemExit):
+    """A signal asked this process to end; the exit code says which."""
+
+
 def _told_to_end(signal_number: int, _: FrameType | None) -> NoReturn:
-    sys.exit(128 + signal_number)
+    raise _ToldToEnd(128 + signal_number)
+
+
+def _say_interrupted(name: str) -> None:
+    if any(one.startswith("part=") for one in sys.argv):
+        return  # the run that started these parts says it
+    print(
+        f"error: stage {name} was told to end: what is whole is kept, and the next run goes on",
+        file=sys.stderr,
+    )
+
+
+def _refusal(error: OSError) -> str:
+    """A sentence on what the machine refused: room, a permission; other errors are raised again."""
+    if error.errno not in _REFUSALS:
+        raise error
+    place = error.filename or "the folder of results"
+    return (
+        f"{place} must be writable and have room, got '{os.strerror(error.errno)}': "
+        f"what is whole is kept, and the next run goes on"
+    )
 
 
 def _end(message: str) -> NoReturn:
@@ -174,11 +212,18 @@ def _end(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def _run_with_settings(stage: Stage, config: DictConfig) -> None:
+def _run_with_settings(stage: Stage, config: DictConfig, of_all_tasks: bool) -> None:
     name = stage.__name__
     settings = _settings(config)
-    work = ".".join(one for one in (name, settings.task.name, settings.part) if one)
-    lock = Path(settings.io.root) / "hydra" / "locks" / work
+    task = None if of_all_tasks else settings.task.name
+    work = ".".join(one for one in (name, task, settings.part) if one)
+    root = Path(settings.io.root)
+    with kept_log(root / "logs" / f"{work}.log", f"starts: {settings.from_config}"):
+        _run_alone(stage, settings, root / "hydra" / "locks" / work)
+
+
+def _run_alone(stage: Stage, settings: PipelineConfig, lock: Path) -> None:
+    name = stage.__name__
     visible = declared_params(name)
     if visible is not None:
         settings = masked(settings, visible)
@@ -186,7 +231,7 @@ def _run_with_settings(stage: Stage, config: DictConfig) -> None:
         stage(settings)
         return
     is_job = settings.part is not None or HydraConfig.get().mode == RunMode.MULTIRUN
-    with _only_run(lock, work, wait=is_job):
+    with only_run(lock, lock.name, wait=is_job):
         stage(settings)
 
 
@@ -214,33 +259,6 @@ def _loaded(path: Path) -> DictConfig:
     if not isinstance(settings, DictConfig):
         raise ConfigError(f"from_config must be a composed file, got a list in {path}")
     return settings
-
-
-@contextmanager
-def _only_run(lock: Path, work: str, *, wait: bool) -> Iterator[None]:
-    """Hold a lock while the work is done.
-
-    Where another process holds it: a job waits (for another of its sweep, or for one that outlived
-    a killed run); else PipelineError naming the process.
-    """
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip()
-            if not wait:
-                raise PipelineError(
-                    f"one run of {work} at a time may write here, and process {holder} does: "
-                    f"wait for it ({lock})"
-                ) from None
-            _log.warning("%s: waiting for process %s, which writes here", work, holder)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import cast
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.config import PipelineConfig
+from pipeline.parts import write_whole
 from stages import run
 
 _log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ def compose(config: PipelineConfig) -> None:
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(OmegaConf.to_yaml(settings), encoding="utf-8")
+    write_whole(path, OmegaConf.to_yaml(settings))
     _log.info("composed %s", path)
 
 

@@ -124,4 +124,4 @@ def _cell_files(folder: Path, task: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    run(tables)
+    run(tables, of_all_tasks=True)

@@ -84,7 +84,7 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
 def test_no_output_holds_a_path_or_host_of_this_machine(clone: Path) -> None:
     for path in (clone / "outputs").rglob("*"):
         inside = path.relative_to(clone / "outputs").parts[0]
-        if path.is_file() and inside not in ("hydra", "config", "mlflow.db", "mlartifacts"):
+        if path.is_file() and inside not in ("hydra", "logs", "config", "mlflow.db", "mlartifacts"):
             assert str(clone).encode() not in path.read_bytes(), path
 
 

@@ -14,6 +14,7 @@ from pipeline.fairseq_bridge.dev_texts import greedy_dev_texts
 from pipeline.fairseq_bridge.families import FAMILIES
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.processes import is_first_process, sum_over_processes
+from pipeline.parts import write_whole
 
 _log = logging.getLogger(__name__)
 Row = dict[str, float]
@@ -30,7 +31,7 @@ def gather_curves(curves: Mapping[str, Path], out: Path) -> None:
             for row in csv.DictReader(file):
                 update = row.pop("update")
                 lines += [f"{member},{update},{name},{value}" for name, value in row.items()]
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_whole(out, "\n".join(lines) + "\n")
 
 
 class Curve:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import MachineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.curve import Curve
 from pipeline.fairseq_bridge.job import TrainJob
@@ -31,7 +32,10 @@ def kept_weights(folder: Path, train: Mapping[str, Any]) -> dict[int, Path]:
 
 
 def save_state(trainer: Any, iterator: Any, curve: Curve, job: TrainJob) -> None:
-    """The weights of this update where they are kept, and the state from which to go on."""
+    """The weights of this update where they are kept, and the state from which to go on.
+
+    Raises MachineError where they cannot be written, as on a full disk.
+    """
     torch = import_fairseq("torch")
     update = trainer.get_num_updates()
     weights = kept_weights(job.resume, job.train).get(update)
@@ -47,8 +51,13 @@ def save_state(trainer: Any, iterator: Any, curve: Curve, job: TrainJob) -> None
         "curve": curve.state(),
     }
     path = job.resume / f"state_{update:08d}.pt"
-    torch.save(state, path.with_suffix(".writing"))
-    path.with_suffix(".writing").replace(path)
+    writing = path.with_suffix(".writing")
+    try:
+        torch.save(state, writing)
+    except RuntimeError as error:
+        writing.unlink(missing_ok=True)
+        raise MachineError(f"{path} must have room on its disk, got: {error}") from None
+    writing.replace(path)
     for old in sorted(job.resume.glob("state_*.pt"))[:-_KEPT_STATES]:
         old.unlink()
 

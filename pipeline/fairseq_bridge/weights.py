@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, MachineError
 
 if TYPE_CHECKING:
     import torch
 
 
 def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
-    """Write a state dict; of tensors that share memory only the first name is kept."""
+    """Write a state dict; of tensors that share memory only the first name is kept.
+
+    Raises MachineError where the file cannot be written, as on a full disk.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     first_name: dict[tuple[int, tuple[int, ...]], str] = {}
@@ -25,7 +29,11 @@ def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
         first_name[key] = name
         unique[name] = tensor.detach().cpu().contiguous()
     temporary = path.with_name(f".{path.name}.writing")
-    save_file(unique, temporary)
+    try:
+        save_file(unique, temporary)
+    except SafetensorError as error:
+        temporary.unlink(missing_ok=True)
+        raise MachineError(f"{path} must have room on its disk, got: {error}") from None
     temporary.chmod(0o644)  # safetensors makes files that only their owner can read
     temporary.replace(path)
 

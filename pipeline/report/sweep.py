@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pipeline.parts import write_whole
 from pipeline.report.figures.style import line, panels, shared_legend, styled
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     """Write summary.csv, .md and, where a swept key has numbers, .svg; the paths."""
     frame = summary(points)
     written = [folder / "summary.csv", folder / "summary.md"]
-    _whole(written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-    _whole(written[1], _markdown(frame))
+    write_whole(written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g"))
+    write_whole(written[1], _markdown(frame))
     with styled():
         figure = draw(frame)
         if figure is not None:
@@ -138,9 +139,3 @@ def _number(text: str | None) -> int | float | str | None:
         except ValueError:
             continue
     return text
-
-
-def _whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

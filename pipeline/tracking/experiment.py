@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
     """The client and the experiment's id; one process at a time may create the local store.
 
-    Raises MachineError where the server of `uri` does not answer.
+    Raises MachineError where the server of `uri` does not answer, or the store has no room.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -38,8 +38,28 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     root.mkdir(parents=True, exist_ok=True)
     with (root / "mlflow.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        client = MlflowClient(f"sqlite:///{(root / 'mlflow.db').resolve()}")
+        database = (root / "mlflow.db").resolve()
+        if not database.exists():
+            _create_database(database)
+        client = MlflowClient(f"sqlite:///{database}")
         return _with_experiment(client, name, (root / "mlartifacts" / name).resolve().as_uri())
+
+
+def _create_database(path: Path) -> None:
+    """MLflow's empty database, whole or absent: one that was begun could never be used again."""
+    from mlflow import MlflowClient
+    from sqlalchemy.exc import OperationalError
+
+    building = path.with_name(f".{path.name}.building")
+    for left_over in path.parent.glob(f"{building.name}*"):  # its journal too
+        left_over.unlink()
+    try:
+        MlflowClient(f"sqlite:///{building}")
+    except OperationalError as error:
+        raise MachineError(
+            f"{path} must have a place that can be written: {error.orig}; tracking=off does without"
+        ) from None
+    building.replace(path)
 
 
 def _with_experiment(

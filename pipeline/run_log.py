@@ -1,0 +1,64 @@
+"""What a run says and how it ends, kept in a file beside the results."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pipeline.errors import PipelineError
+
+_FORMAT = "%(asctime)s %(process)d %(levelname)s %(message)s"
+
+
+@contextmanager
+def kept_log(path: Path, start: str) -> Iterator[None]:
+    """Append to `path` the line `start`, what the block logs, and how it ends.
+
+    A log that can no longer be written is told once and stops nothing. Raises OSError where the
+    file cannot be opened.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = _LogFile(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    _write(handler, logging.INFO, start)
+    try:
+        yield
+    except PipelineError as error:
+        _write(handler, logging.ERROR, str(error))
+        raise
+    except (KeyboardInterrupt, SystemExit) as error:
+        _write(handler, logging.ERROR, f"was told to end ({type(error).__name__} {error})")
+        raise
+    except BaseException as error:
+        _write(handler, logging.ERROR, "ends by an error that nothing foresaw", error)
+        raise
+    else:
+        _write(handler, logging.INFO, "is done")
+    finally:
+        root.removeHandler(handler)
+        with suppress(OSError):  # what a full disk refuses was told before
+            handler.close()
+
+
+class _LogFile(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        logging.getLogger().removeHandler(self)
+        reason = os.strerror(error.errno or 0)
+        print(f"warning: no more is kept in {self.baseFilename}: {reason}", file=sys.stderr)
+
+
+def _write(
+    handler: logging.Handler, level: int, text: str, error: BaseException | None = None
+) -> None:
+    trace = (type(error), error, error.__traceback__) if error else None
+    handler.handle(logging.LogRecord(__name__, level, __file__, 0, text, None, trace))
