@@ -7,11 +7,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
-.PHONY: help setup repro test check bench docs ui
+.PHONY: help setup repro test test-faults check bench docs ui
 .DEFAULT_GOAL := help
 
 help: ## What can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || \
@@ -29,6 +29,9 @@ repro: setup ## Set up, then run whatever an edit of conf/ or code touches
 
 test: setup ## All tests
 	pytest
+
+test-faults: setup ## The long fault tests: every stage killed at 20 moments (one stage: ONLY=train)
+	pytest tests/faults --moments 20 $(if $(ONLY),-k $(ONLY))
 
 check: setup ## Lint, format, types, and dvc.yaml against stages/
 	ruff check .

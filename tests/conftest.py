@@ -75,6 +75,12 @@ def environment_of_copy() -> dict[str, str]:
     return environment
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--moments", type=int, default=2, help="how often tests/faults kills each stage"
+    )
+
+
 @pytest.fixture(scope="session")
 def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with packages of the shape of LibreOffice's help, of 27 pages of 3 sentences."""

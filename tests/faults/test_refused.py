@@ -1,0 +1,94 @@
+"""The machine refuses to write: one sentence, nothing half made, and the next run ends as ever."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Undisturbed
+from tests.faults.small_run import OUTS, SmallRun
+
+# A little more than what Hydra, the lock and the log of a run take.
+_ROOM_BYTES = 2**16
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small tmpfs to fill")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def _refused(
+    run: SmallRun, stage: str, reason: str, preexec_fn: Callable[[], object] | None = None
+) -> None:
+    """Run a stage that must fail by one sentence and leave nothing of its own."""
+    process = run.start(stage, preexec_fn=preexec_fn)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, out[-2000:] + err[-4000:]
+    assert "Traceback" not in out + err, err[-4000:]
+    assert reason in err
+    assert not any(path.is_file() for out in OUTS[stage] for path in _visible(run.root / out))
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """What a reader could take for results: training's finished parts may stay."""
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if not any(part.startswith(".") for part in parts) and not (
+            len(parts) > 1 and (folder / parts[0] / parts[1] / "part.json").is_file()
+        ):
+            yield path
+
+
+def test_full_disk(any_stage: str, small_disk: Path, undisturbed: Undisturbed) -> None:
+    run = undisturbed.run.before(any_stage, small_disk / "outputs")
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - _ROOM_BYTES))
+    _refused(run, any_stage, "No space left on device")
+    ballast.unlink()
+    run.finish(any_stage)
+    assert run.made(any_stage) == undisturbed.run.made(any_stage)
+
+
+def test_limit_on_the_size_of_files(
+    any_stage: str, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    run = undisturbed.run.before(any_stage, tmp_path / "outputs")
+    made = [undisturbed.run.root / path for path in undisturbed.run.made(any_stage)]
+    most_bytes = max(path.stat().st_size for path in made) // 2
+    limits = (most_bytes, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    _refused(run, any_stage, "", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+    run.finish(any_stage)
+    assert run.made(any_stage) == undisturbed.run.made(any_stage)
+
+
+@pytest.mark.parametrize("folder", [".", "uncertainty"])
+def test_read_only_folder(folder: str, undisturbed: Undisturbed, tmp_path: Path) -> None:
+    run = undisturbed.run.before("uncertainty", tmp_path / "outputs")
+    (run.root / "uncertainty").mkdir()
+    (run.root / folder).chmod(0o555)
+    # Root may write everywhere: it runs without that capability.
+    command = run.command("uncertainty")
+    if os.geteuid() == 0:
+        capabilities = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={capabilities}", "--inh-caps=-all", *command]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    (run.root / folder).chmod(0o755)
+    assert refused.returncode == 1, refused.stderr
+    assert refused.stderr.count("\n") == 1, refused.stderr
+    assert f"error: {run.root}" in refused.stderr
+    assert "got 'Permission denied'" in refused.stderr
+    run.finish("uncertainty")
+    assert run.made("uncertainty") == undisturbed.run.made("uncertainty")
