@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.config import PipelineConfig
-from pipeline.data.card import data_card, subsets
+from pipeline.data.card import data_card, sizes, subsets
 from pipeline.data.corpus import AlignedSentence
 from pipeline.data.evaluation_sets import (
     HeldOutText,
@@ -61,8 +61,10 @@ def _prepare_translation(config: PipelineConfig) -> None:
             write_rows(folder / "dev.jsonl", dev)
             for role, rows in sets.items():
                 write_rows(folder / "test" / f"{role}.jsonl", rows)
-            card = data_card(task, subsets(parallel), sets, absent, parallel.counts)
-            _finish(folder, card, _manifest(config, parallel, sets, absent, units))
+            text_sets = subsets(parallel)
+            card = data_card(task, text_sets, sets, absent, parallel.counts)
+            manifest = _manifest(config, parallel, sets, absent, units)
+            _finish(folder, card, manifest | {"subsets": list(sizes(text_sets))})
 
 
 def _prepare_speech(config: PipelineConfig) -> None:

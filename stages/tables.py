@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -18,6 +19,7 @@ from pipeline.parts import file_sha256, whole_folder
 from pipeline.report.cells import CellIndex, read_cells
 from pipeline.report.claims import Claim, Verdict, verdicts
 from pipeline.report.claims_files import write_claims
+from pipeline.report.dataset_tables import dataset_tables
 from pipeline.report.latex import latex
 from pipeline.report.markdown import markdown
 from pipeline.report.page import PageContent, PageFigure, TaskFolders, page_figures, write_page
@@ -39,6 +41,7 @@ def tables(config: PipelineConfig) -> None:
     cells = read_cells(files)
     index = CellIndex(cells)
     made = [paper_table(label, index) for label in config.report.paper_tables]
+    made += dataset_tables(_manifests(root / "prepare", [path.parent.name for path in files]))
     for label, dotted in config.report.tables.items():
         key = f"report.tables.{label}"
         table = implementation(dotted, key)(cells)
@@ -77,6 +80,19 @@ def tables(config: PipelineConfig) -> None:
         len(shown),
         absent,
     )
+
+
+def _manifests(prepared: Path, tasks: Sequence[str]) -> dict[str, Any]:
+    """Task -> the manifest of its data."""
+    paths = {task: prepared / task / "manifest.json" for task in tasks}
+    absent = [str(path) for path in paths.values() if not path.is_file()]
+    if absent:
+        _log.warning("no %s: the table of data sets has no rows of it", ", ".join(absent))
+    return {
+        task: json.loads(path.read_text(encoding="utf-8"))
+        for task, path in paths.items()
+        if path.is_file()
+    }
 
 
 def _verdicts(config: PipelineConfig, cells: pd.DataFrame, files: Sequence[Path]) -> list[Verdict]:

@@ -50,7 +50,7 @@ def subsets(parallel: ParallelData) -> list[Subset]:
 
 def data_card(
     task: TaskConfig,
-    sizes: Sequence[Subset],
+    text_sets: Sequence[Subset],
     sets: Mapping[str, Sequence[Row]],
     absent: Mapping[str, str],
     counts: Mapping[str, Mapping[str, int]],
@@ -63,13 +63,14 @@ def data_card(
         "## Corpora",
         markdown_table(
             ("Corpus", "Licence", "Domain", "Packages"),
-            corpus_rows(one.corpus for one in sizes),
+            corpus_rows(one.corpus for one in text_sets),
         ),
         "## Sizes",
         "In the layout of the paper's table of data sets (apn-tab:nmt). Words are split at white "
         "space.",
         markdown_table(
-            ("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"), _sizes(sizes)
+            ("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"),
+            [tuple(row.values()) for row in sizes(text_sets)],
         ),
         "## Test sets",
         markdown_table(
@@ -118,11 +119,18 @@ def corpus_rows(corpora: Iterable[Corpus | SpeechCorpus]) -> Iterator[tuple[str,
         yield corpus.name, corpus.licence, corpus.domain, packages or "none"
 
 
-def _sizes(sizes: Sequence[Subset]) -> Iterator[tuple[str, ...]]:
-    for one in sizes:
+def sizes(sets: Iterable[Subset]) -> Iterator[dict[str, str]]:
+    """The rows of the paper's table of data sets, one a language."""
+    for one in sets:
         for language, words in one.words_a_sentence.items():
-            shared = one.corpus.name, one.name, language, str(one.n_sentence)
-            yield *shared, f"{words:.1f}", one.corpus.domain
+            yield {
+                "dataset": one.corpus.name,
+                "subset": one.name,
+                "language": language,
+                "sentences": str(one.n_sentence),
+                "words_a_sentence": f"{words:.1f}",
+                "domain": one.corpus.domain,
+            }
 
 
 def _count_table(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -45,7 +45,11 @@ def latex(tables: Iterable[Table], beside_paper: bool) -> str:
 def _float(table: Table, beside_paper: bool) -> str:
     reasons = table.reasons
     n_value = sum(heading.span for heading in table.header[0]) - table.n_label
-    order = "ours, 95\\,\\% interval" + (", (the paper's number)" if beside_paper else "")
+    order = "ours"
+    if table.has_interval:
+        order += r", 95\,\% interval"
+    if beside_paper and table.has_paper:
+        order += ", (the paper's number)"
     lines = [
         r"\begin{table}[p]",
         r"\centering",

@@ -20,7 +20,9 @@ def markdown(table: Table, beside_paper: bool) -> str:
     for row in table.rows:
         values = [_value(cell, reasons, beside_paper) for cell in row.cells]
         lines.append(_line([*(_escaped(label) for label in row.labels), *values]))
-    lines += ["", f"`{table.label}`. Ours [95 % interval]{_paper_note(beside_paper)}.", ""]
+    interval = " [95 % interval]" if table.has_interval else ""
+    paper = " (the paper's number)" if beside_paper and table.has_paper else ""
+    lines += ["", f"`{table.label}`. Ours{interval}{paper}.", ""]
     lines += [f"- ({mark}) {_escaped(reason)}" for reason, mark in reasons.items()]
     lines += [f"- {_escaped(note)}" for note in table.footnotes]
     return "\n".join(lines) + "\n"
@@ -52,10 +54,6 @@ def _value(cell: TableCell | None, reasons: dict[str, str], beside_paper: bool) 
     if beside_paper and cell.paper is not None:
         parts.append(f"(paper {cell.shown(cell.paper)})")
     return " ".join(parts)
-
-
-def _paper_note(beside_paper: bool) -> str:
-    return " (the paper's number)" if beside_paper else ""
 
 
 def _line(texts: list[str]) -> str:

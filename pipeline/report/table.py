@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 
-_DECIMALS = {"nll": 2}
+_DECIMALS = {"nll": 2, "hours": 2, "sentences": 0, "utterances": 0}
 _LOWER_IS_BETTER = ("nll", "wer_percent", "cer_percent")
 
 
@@ -69,6 +69,16 @@ class Table:
     def cells(self) -> list[TableCell]:
         """All cells, row by row."""
         return [cell for row in self.rows for cell in row.cells if cell is not None]
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether a cell has an interval."""
+        return any(one.cell.low is not None for one in self.cells)
+
+    @property
+    def has_paper(self) -> bool:
+        """Whether a cell has a number of the paper."""
+        return any(one.paper is not None for one in self.cells)
 
     @property
     def n_label(self) -> int:

@@ -70,6 +70,8 @@ def test_manifest_holds_counts_versions_and_hashes(prepared: Path) -> None:
     assert all(file_sha256(prepared / name) == one for name, one in manifest["files"].items())
     assert manifest["packages"]["libreoffice-help-de"]["version"] == "1.0"
     assert manifest["licence"] == "MPL-2.0"
+    subsets = {(one["subset"], one["language"]) for one in manifest["subsets"]}
+    assert {("train", "en"), ("train", "de"), ("test", "fr")} <= subsets
     counts = manifest["counts"]
     assert counts["clean_train"]["read"] == counts["clean_train"]["kept"] == 81
     split = counts["split"]

@@ -62,6 +62,9 @@ def make_nothing_else(root: Path) -> None:
     prepared = root / "prepare" / "nmt_ende"
     prepared.mkdir(parents=True)
     (prepared / "data_card.md").write_text("# Data\n", encoding="utf-8")
+    row = {"dataset": "d", "subset": "train", "language": "en", "domain": "help"}
+    row |= {"sentences": "9", "words_a_sentence": "7.5"}
+    write_json(prepared / "manifest.json", {"subsets": [row]})
     decodes = root / "decode" / "nmt_ende"
     decodes.mkdir(parents=True)
     PartFolder(decodes, {}).write_manifest()
@@ -72,7 +75,7 @@ def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path)
     tables(config)
     folder = root / "tables"
     names = {path.name for path in folder.iterdir()}
-    made = [*LAYOUTS, *config.report.tables]
+    made = [*LAYOUTS, *config.report.tables, "apn-tab:nmt"]
     assert {"beyond:ood-detection", "beyond:copy-through"} < {*config.report.tables}
     stems = [label.replace(":", "_") for label in made]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
@@ -80,7 +83,7 @@ def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path)
     assert (root / "report" / "index.html").is_file()
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["table"] for row in rows} == {*LAYOUTS, "beyond:ood-detection"}
+    assert {row["table"] for row in rows} == {*LAYOUTS, "beyond:ood-detection", "apn-tab:nmt"}
     assert all(row["value"] or row["reason"] for row in rows)
     of_run = [row for row in rows if row["table"] in LABELS and row["column"] != "copy_through"]
     of_paper = [one for label in LABELS for one in paper_cells(label)]
