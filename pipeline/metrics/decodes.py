@@ -67,6 +67,8 @@ class Decode:
     @property
     def why_not_scorable(self) -> str:
         """The reason in words, for a store without any scorable sentence."""
+        if not self.texts:
+            return "the test set has no sentence"
         if all(one is None for one in self.references):
             return NO_REFERENCE
         if all(one is None for one in self.texts):
