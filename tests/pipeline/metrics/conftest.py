@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.metrics import average_precision, roc_auc
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode, Measured, Measures
 from pipeline.metrics.evaluation import Evaluation
@@ -17,6 +18,13 @@ MakeMeasured = Callable[..., Measured]
 _PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")
 # The last sentence has no hypothesis, the third one no EOS.
 _IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_sums() -> None:
+    """Compile before any test: hypothesis sets each example a time limit."""
+    roc_auc([0], [1])
+    average_precision([1], [1])
 
 
 @pytest.fixture
