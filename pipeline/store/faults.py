@@ -68,8 +68,8 @@ def _all_value_faults(store: Store) -> Iterator[str]:
 def _read_texts(store: Store, name: str) -> None:
     """Read all rows; StoreError where one is not utf-8."""
     rows = store.n_sentence if name.startswith("/sentence/") else store.n_hypothesis
-    for start in range(0, rows, 2**16):
-        store.read(name, start, start + 2**16)
+    for start in range(0, rows, 2**11):
+        store.read(name, start, start + 2**11)
 
 
 def _first_fault(store: Store, name: str) -> list[str]:

@@ -16,6 +16,9 @@ from pipeline.store.attributes import CONSTANTS, attribute_faults, plain
 from pipeline.store.place import place_of
 from pipeline.store.schema import DATASETS, HALF_PRECISION, OPTIONAL, TEXT, Dataset, Flag
 
+# Of a type of fixed length: it takes all of it in memory, row for row.
+_MOST_TEXT_BYTES = 2**16
+
 
 class Store:
     """An open decode store; a context manager.
@@ -270,7 +273,8 @@ def _unwritten(dataset: h5py.Dataset) -> bool:
 def _has_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> bool:
     """Whether it has the type of the schema or a wider one; half precision where that may be."""
     if schema.dtype == TEXT:
-        return h5py.check_string_dtype(dataset.dtype) is not None
+        text = h5py.check_string_dtype(dataset.dtype)
+        return text is not None and (text.length or 0) <= _MOST_TEXT_BYTES
     wanted = np.dtype("float16" if name in HALF_PRECISION else schema.dtype)
     given = dataset.dtype
     return bool(

@@ -1,0 +1,145 @@
+"""Stores that somebody made to do harm, or that are damaged: refused by name, and nothing else."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import StoreError
+from pipeline.store import open_store, validate
+
+Write = Callable[..., Path]
+HUGE = 2**40
+
+
+def _replace(file: h5py.File, name: str, shape: tuple[int, ...], **layout: object) -> None:
+    dtype = file[name].dtype
+    del file[name]
+    file.create_dataset(name, shape, layout.pop("dtype", dtype), **layout)
+
+
+def _chunked(file: h5py.File) -> None:
+    for name, dataset in list(file["/token"].items()):
+        _replace(file, f"/token/{name}", (HUGE, *dataset.shape[1:]), chunks=True)
+    file["/hypothesis/token_offset"][-1] = HUGE
+
+
+def _contiguous(file: h5py.File) -> None:
+    for name, dataset in list(file["/token"].items()):
+        _replace(file, f"/token/{name}", (HUGE, *dataset.shape[1:]))
+    file["/hypothesis/token_offset"][-1] = HUGE
+
+
+def _sentences(file: h5py.File) -> None:
+    for name in ("id", "source", "reference", "flag"):
+        _replace(file, f"/sentence/{name}", (HUGE,), chunks=True)
+    _replace(file, "/sentence/hypothesis_offset", (HUGE + 1,), chunks=True)
+
+
+def _members(file: h5py.File) -> None:
+    file.attrs["n_member"] = HUGE
+    del file.attrs["members"]
+    for name in ("logprob", "entropy_member"):
+        _replace(file, f"/token/{name}", (len(file["/token/id"]), HUGE), chunks=(1, 1))
+
+
+def _vocabulary(file: h5py.File) -> None:
+    file.attrs["vocab_size"] = HUGE
+    shape = (len(file["/token/id"]), 3, HUGE)
+    file.create_dataset("/token/full_logprob", shape, "f4", chunks=(1, 1, 1024))
+
+
+def _text(file: h5py.File) -> None:
+    n_row = len(file["/hypothesis/text"])
+    _replace(file, "/hypothesis/text", (n_row,), dtype=h5py.string_dtype("utf-8", 2**31 - 1))
+
+
+@pytest.mark.parametrize(
+    "change", [_chunked, _contiguous, _sentences, _members, _vocabulary, _text]
+)
+def test_hostile_shapes_are_refused_without_the_memory(
+    write_store: Write, change: Callable[[h5py.File], None]
+):
+    path = write_store()
+    with h5py.File(path, "r+") as file:
+        change(file)
+    assert path.stat().st_size < 2**20
+    (fault, *_) = validate(path)
+    assert str(path) in fault
+    assert "/" in fault.removeprefix(str(path)), fault  # names a dataset
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError):
+            open_store(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**22
+
+
+@pytest.mark.parametrize("kind", ["soft", "external", "virtual", "raw"])
+def test_hostile_datasets_of_other_files_are_not_followed(
+    write_store: Write, tmp_path: Path, kind: str
+):
+    path, secret = write_store(), tmp_path / "secret.h5"
+    with h5py.File(path, "r+") as file:
+        name = "/token/entropy_prex"
+        values = file[name][:]
+        with h5py.File(secret, "w") as other:
+            other["x"] = values
+        del file[name]
+        if kind == "soft":
+            file[name] = h5py.SoftLink("/token/cross_prex")
+        elif kind == "external":
+            file[name] = h5py.ExternalLink(str(secret), "/x")
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(values.shape, "f4")
+            layout[:] = h5py.VirtualSource(str(secret), "x", values.shape, "f4")
+            file.create_virtual_dataset(name, layout)
+        else:
+            where = [(str(secret), 0, values.nbytes)]
+            file.create_dataset(name, values.shape, "f4", external=where)
+    message = f"dataset {name} must be stored in the file itself, got another kind"
+    assert validate(path) == [f"{path}: {message}"]
+    with pytest.raises(StoreError, match=message):
+        open_store(path)
+
+
+def test_hostile_type_that_crashes_hdf5_is_refused(write_store: Write):
+    path = write_store()
+    content = bytearray(path.read_bytes())
+    # The class of a text attribute's type is made another one than the library can hold.
+    place = content.index(b"regime\0\0\x19\x01") + len(b"regime\0\0\x19")
+    content[place] = 127
+    path.write_bytes(content)
+    (fault,) = validate(path)
+    assert fault.startswith(f"{path} must be whole and sound HDF5, got a file that ends its reader")
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=6),
+    kept=st.just(1.0) | st.floats(0, 1),
+    dump=st.sampled_from(["statistics", "topk", "full"]),
+)
+def test_hostile_damage_is_accepted_or_refused_by_name(
+    write_store: Write, flips: list[tuple[float, int]], kept: float, dump: str
+):
+    path = write_store(dump=dump)
+    content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+    used = np.flatnonzero(content)  # a new file is mostly holes
+    for place, change in flips:
+        content[used[int(place * len(used))]] ^= change
+    path.write_bytes(content[: round(kept * len(content))].tobytes())
+    for fault in validate(path):
+        assert str(path) in fault
+        assert "\n" not in fault
