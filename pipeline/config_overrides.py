@@ -11,6 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from yaml import YAMLError
 
 from pipeline.config import CONF, MACHINE_KEYS, PipelineConfig, typed, unknown_key_message
 from pipeline.errors import ConfigError
@@ -51,6 +52,9 @@ def _composed(overrides: list[str]) -> DictConfig:
     except HydraException as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise ConfigError(" ".join(f"{error}{cause}".split())) from None
+    except YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"conf/ must hold plain YAML, got: {reason}") from None
 
 
 def _points(overrides: list[Override]) -> Iterator[list[str]]:

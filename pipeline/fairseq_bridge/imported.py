@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.damage import DAMAGE
 from pipeline.fairseq_bridge.weights import save_weights
 
 _EMBEDDINGS = "decoder.embed_tokens.weight"
@@ -83,7 +84,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise DataError(
             f"{path} must hold tensors, plain values and parsed arguments alone, got {what}"
         ) from None
-    except (OSError, EOFError, RuntimeError, ValueError) as error:
+    except DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path} must be a whole fairseq checkpoint: {reason}") from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):

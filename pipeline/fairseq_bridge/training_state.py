@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.errors import MachineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.curve import Curve
+from pipeline.fairseq_bridge.damage import DAMAGE
 from pipeline.fairseq_bridge.job import TrainJob
 from pipeline.fairseq_bridge.weights import save_weights
 
@@ -96,6 +97,7 @@ def _whole_state(path: Path, job: TrainJob) -> dict[str, Any] | None:
     import torch
     from safetensors import SafetensorError, safe_open
 
+    damage: tuple[type[Exception], ...] = (pickle.UnpicklingError, SafetensorError, *DAMAGE)
     damaged = path
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -104,7 +106,7 @@ def _whole_state(path: Path, job: TrainJob) -> dict[str, Any] | None:
                 damaged = weights
                 with safe_open(weights, "pt"):
                     pass
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, SafetensorError) as error:
+    except damage as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         _log.warning(
             "%s: %s is not whole, and %s is passed over: %s",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -10,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from omegaconf.errors import MissingMandatoryValue
 
+from pipeline import config_overrides
 from pipeline.config import CONF, PipelineConfig, implementation, masked, plain, typed
 from pipeline.config_overrides import check_overrides
 from pipeline.errors import ConfigError
@@ -173,3 +176,17 @@ def test_the_paper_is_composed_as_it_says(
 
 def test_the_paper_for_speech_alone_chooses_its_task() -> None:
     assert _settings("experiment=paper_asr").task.name == "asr"
+
+
+def test_hostile_yaml_tag_in_conf_runs_nothing_and_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = tmp_path / "conf"
+    shutil.copytree(CONF, conf)
+    made = tmp_path / "made"
+    evil = f'decode:\n  beam: !!python/object/apply:os.mkdir ["{made}"]\n'
+    (conf / "experiment" / "evil.yaml").write_text(f"# @package _global_\n{evil}")
+    monkeypatch.setattr(config_overrides, "CONF", conf)
+    with pytest.raises(ConfigError, match=r"conf/ must hold plain YAML, got: .*evil\.yaml.*line 3"):
+        config_overrides.check_overrides(["experiment=evil"])
+    assert not made.exists()

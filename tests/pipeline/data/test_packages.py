@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.packages import find_packages, package_files
+from pipeline.config import DataConfig
+from pipeline.data.packages import Package, find_packages, package_files, unpack
+from pipeline.data.speech.prompts import read_prompts
 from pipeline.errors import DataError, MachineError
 from pipeline.parts import file_sha256
 
@@ -124,6 +126,51 @@ def test_hostile_members_that_climb_out_touch_nothing(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert list(package_files(package, "usr/", ".html")) == [("kept.html", b"hi")]
     assert not list(tmp_path.parent.rglob("climbed.html"))
+
+
+def _hostile_deb(path: Path, names: list[str]) -> None:
+    """A Debian package, made by hand, with members of any name."""
+    parts = {"debian-binary": b"2.0\n"}
+    control = b"Package: evil\nVersion: 1\nArchitecture: all\nMaintainer: A <a@b.c>\n"
+    trees = {"control.tar": {"./control": control}, "data.tar": dict.fromkeys(names, b"hi")}
+    for part, members in trees.items():
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for name, content in members.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        parts[part] = archive.getvalue()
+    with path.open("wb") as file:
+        file.write(b"!<arch>\n")
+        for part, content in parts.items():
+            file.write(f"{part:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode())
+            file.write(content + b"\n" * (len(content) % 2))
+
+
+def test_hostile_package_unpacks_nothing_outside_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "evil_1_all.deb"
+    _hostile_deb(path, ["./../climbed", f"{tmp_path}/absolute", "./usr/kept"])
+    folder = tmp_path / "below" / "tree"
+    folder.mkdir(parents=True)
+    try:
+        unpack([Package("evil", "1", "", path)], folder)
+    except DataError as error:
+        assert str(path) in str(error)  # noqa: PT017
+    outside = {one.name for one in [*tmp_path.iterdir(), *folder.parent.iterdir()]}
+    assert outside == {"evil_1_all.deb", "below", "tree"}
+
+
+@pytest.mark.parametrize("name", ["en/../../climbed.wav", "climbed.wav", "en/a/../../../b.wav"])
+def test_hostile_prompts_are_not_written_outside_their_folder(name: str, tmp_path: Path) -> None:
+    sounds = "./usr/share/asterisk/sounds"
+    path = tmp_path / "packages" / "asterisk-core-sounds-en-wav_1_all.deb"
+    path.parent.mkdir()
+    _hostile_deb(path, [f"{sounds}/{name}"])
+    data = DataConfig(downloads=str(tmp_path / "cache"), packages=str(path.parent), pin=False)
+    with pytest.raises(DataError, match=r"_all\.deb must hold plain paths, got .*\.wav"):
+        read_prompts(data, "en", "prompts")
+    assert not list(tmp_path.rglob("*.wav"))
 
 
 def _fake_apt(folder: Path, body: str) -> None:
