@@ -20,7 +20,7 @@ from pipeline.uncertainty.blocks import measured_blocks
 from pipeline.uncertainty.impossible import MAY_BE_NEGATIVE, refuse_impossible, refuse_nan
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
-from pipeline.uncertainty.token import token_measures
+from pipeline.uncertainty.token import token_measures, token_statistics
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -97,6 +97,28 @@ def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tm
     )
     report = write_measures(twins_store, tmp_path, GRID)
     assert report["identical_members"] == [["member_0", "member_1"]]
+
+
+def test_case_1_what_a_member_excludes_is_reported_and_nothing_is_nan(
+    store_of: StoreOf, tmp_path: Path
+):
+    """Vocabulary entries of probability 0: one in one member, one in all, one at a chosen token."""
+    logit = np.random.default_rng(0).normal(size=(4, 3, 8))
+    logit[0, 1, 2] = logit[1, :, 3] = logit[2, 0, 5] = -np.inf
+    logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
+    token = np.array([0, 0, 5, 0])
+    found = Hypothesis(token, "text", -1.0, True, token_statistics(logprob, token))
+    report = write_measures(store_of([[found]], n_member=3, vocab_size=8), tmp_path, GRID)
+    assert report["ok"]
+    assert report["infinite_tokens"]["prex_rmi"] == 2
+    assert report["infinite_tokens"]["prex_pmi"] == 1
+    finite = {"prex_entropy", "expr_entropy", "data", "prex_mi", "prex_score", "expr_mi_w"}
+    assert not finite & set(report["infinite_tokens"])
+    for name in ("token", "sequence"):
+        table = pd.read_parquet(tmp_path / f"{name}.parquet").drop(
+            columns=["xbleu", "xwer"], errors="ignore"
+        )
+        assert table.notna().all(axis=None), name
 
 
 @pytest.mark.parametrize(

@@ -81,3 +81,13 @@ def test_figures_are_taken_from_their_list(tmp_path: Path) -> None:
 def test_without_the_paper_beside_it(write_results: WriteResults, tmp_path: Path) -> None:
     page = written(replace(write_results(n_sentence=5), beside_paper=False), tmp_path)
     assert "28.8" not in page
+
+
+def test_hostile_name_of_a_set_is_shown_as_text(
+    write_results: WriteResults, tmp_path: Path
+) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    page = written(write_results(n_sentence=5, test_sets=("newstest14", name)), tmp_path)
+    assert "<img src=x" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+    assert page.count("<script") == page.count("</script>") == 4
