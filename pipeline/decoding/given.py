@@ -14,8 +14,8 @@ from pipeline.data.text import iterate_lines
 from pipeline.data.units import Units
 from pipeline.decoding.sentence import Sentence
 from pipeline.decoding.test_set import Dictionary, PreparedSentence, token_ids
-from pipeline.errors import DataError
-from pipeline.store import open_store
+from pipeline.errors import DataError, StoreError
+from pipeline.store import open_store, validate
 
 # Sources that are compared at a time.
 _SOURCES = 4096
@@ -46,13 +46,18 @@ class Given:
 
 
 def drafts_of(given: Given, dictionary: Dictionary, vocab_size: int) -> Find:
-    """What gives the hypotheses of a file; raises DataError where it is of another test set."""
+    """What gives the hypotheses of a file.
+
+    Raises DataError where it is of another test set, StoreError where it is a faulty store.
+    """
     if given.units is None:
         return _of_store(given.path, given.test_set, vocab_size)
     return _of_text(given.path, len(given.test_set), Units(given.units.read_bytes()), dictionary)
 
 
 def _of_store(path: Path, test_set: Sequence[PreparedSentence], vocab_size: int) -> Find:
+    for fault in validate(path):
+        raise StoreError(fault)
     store = open_store(path)
     same = store.vocab_size == vocab_size and store.n_sentence == len(test_set)
     for start in range(0, len(test_set) if same else 0, _SOURCES):
