@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.place import place_of
-from pipeline.store.reader import Store, open_file, open_store, structure_faults
+from pipeline.store.reader import Store, open_file, open_store
 from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
+from pipeline.store.structure import structure_faults
 
 _BLOCK_BYTES = 2**26
 
