@@ -144,7 +144,9 @@ def test_tokens_of_speech_are_labelled_and_judged(tmp_path: Path) -> None:
     found = cells["LTC", "random_init", "prex", "", "prex_score", "aupr"]
     assert "align:nist|eos:exclude" in found["signature"]
     assert float(found["value"]) > 0
-    assert not any(key[4] == "copy_through" for key in cells)
+    copied = [cell for key, cell in cells.items() if key[4] == "copy_through"]
+    assert {(cell["metric"], cell["value"]) for cell in copied} == {("prr", "")}
+    assert {cell["reason"] for cell in copied} == {"speech has no source text"}
     shortest = run.cells("metrics.aligner=levenshtein")
     other = shortest["LTC", "random_init", "prex", "", "prex_score", "aupr"]
     assert "align:levenshtein" in other["signature"]
