@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, cast
+from typing import Any, Literal, NoReturn, cast
 
 import hydra
 import yaml
@@ -31,6 +31,7 @@ from pipeline.run_log import kept_log
 
 _DVC_YAML = ROOT / "dvc.yaml"
 Stage = Callable[[PipelineConfig], None]
+Alone = Literal["task", "root", "nowhere"]
 # What a full disk, a quota, a limit on the size of files and a read-only folder answer.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -48,10 +49,11 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
 
 
-def run(stage: Stage, *, of_all_tasks: bool = False) -> None:
+def run(stage: Stage, *, alone_in: Alone = "task") -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
 
-    of_all_tasks: two runs of the stage write to the same place, whatever their task.
+    alone_in: where one run of the stage at a time may write: results of its task, of all tasks
+    (root), or nowhere, where the stage itself keeps its runs apart.
 
     The keys that the stage's `params:` in dvc.yaml does not name read as missing, under DVC and by
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143 it
@@ -66,7 +68,7 @@ def run(stage: Stage, *, of_all_tasks: bool = False) -> None:
 
     def application(config: DictConfig) -> None:
         try:
-            _run_with_settings(stage, config, of_all_tasks)
+            _run_with_settings(stage, config, alone_in)
         except PipelineError as error:
             _end(str(error))
         except OSError as error:
@@ -212,22 +214,23 @@ def _end(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def _run_with_settings(stage: Stage, config: DictConfig, of_all_tasks: bool) -> None:
+def _run_with_settings(stage: Stage, config: DictConfig, alone_in: Alone) -> None:
     name = stage.__name__
     settings = _settings(config)
-    task = None if of_all_tasks else settings.task.name
+    task = None if alone_in == "root" else settings.task.name
     work = ".".join(one for one in (name, task, settings.part) if one)
     root = Path(settings.io.root)
     with kept_log(root / "logs" / f"{work}.log", f"starts: {settings.from_config}"):
-        _run_alone(stage, settings, root / "hydra" / "locks" / work)
+        lock = None if alone_in == "nowhere" else root / "hydra" / "locks" / work
+        _run_alone(stage, settings, lock)
 
 
-def _run_alone(stage: Stage, settings: PipelineConfig, lock: Path) -> None:
+def _run_alone(stage: Stage, settings: PipelineConfig, lock: Path | None) -> None:
     name = stage.__name__
     visible = declared_params(name)
     if visible is not None:
         settings = masked(settings, visible)
-    if settings.io.out is not None:
+    if settings.io.out is not None or lock is None:
         stage(settings)
         return
     is_job = settings.part is not None or HydraConfig.get().mode == RunMode.MULTIRUN

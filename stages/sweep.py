@@ -1,7 +1,8 @@
 """One point of a sweep over settings from decoding on: `python -m stages.sweep -m KEY=A,B ...`.
 
 Points share what they can: a decode is made once for each of its settings, and measures and
-metrics of a point are its own. What is made once is not made again.
+metrics of a point are its own. What is made once is not made again. A point is the main ensemble's
+one search and values without intervals, unless the command line asks for more.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -32,6 +33,8 @@ from stages.uncertainty import uncertainty
 
 _log = logging.getLogger(__name__)
 _POINT = "point.json"
+# What costs most and moves no number of the main ensemble's search; a key that is given stands.
+_LEFT_OUT: dict[str, Any] = {"ensemble.also": {}, "decode.also": [], "metrics.resamples": 0}
 
 
 def sweep(config: PipelineConfig) -> None:
@@ -40,6 +43,7 @@ def sweep(config: PipelineConfig) -> None:
     {io.root}/sweep/{task}/ holds `decode-KEY` and `point-KEY`, each a folder of results like
     io.root itself with links to what it builds on, and summary.csv, .md, .svg of the last sweep.
     """
+    config = _lean(config)
     root, task = Path(config.io.root), config.task.name
     home = root / "sweep" / task
     decoded = home / f"decode-{_key(config, 'seed', 'task', 'ensemble', 'decode', 'dump')}"
@@ -89,9 +93,31 @@ def _key(config: PipelineConfig, *keys: str) -> str:
 
 def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:
     """The same settings for results in `folder`, without figures and runs in MLflow."""
+    inside = {"io.root": str(folder), "tracking.enabled": False, "report.figures": {}}
+    return _changed(config, inside)
+
+
+def _lean(config: PipelineConfig) -> PipelineConfig:
+    """The settings without what a sweep leaves out and nobody asked for, in a file of their own."""
+    asked = [str(one).lstrip("+").partition("=")[0] for one in HydraConfig.get().overrides.task]
+    given = [key.rpartition("@")[2] for key in asked]
+    left_out = {
+        key: value
+        for key, value in _LEFT_OUT.items()
+        if not any(f"{one}.".startswith(f"{key}.") for one in given)
+    }
+    path = Path(HydraConfig.get().runtime.output_dir) / "point.yaml"
+    lean = _changed(config, left_out | {"from_config": str(path)})
+    path.write_text(OmegaConf.to_yaml(lean, resolve=True), encoding="utf-8")
+    _log.info("left out, unless it is given: %s", ", ".join(left_out) or "nothing")
+    return lean
+
+
+def _changed(config: PipelineConfig, changes: dict[str, Any]) -> PipelineConfig:
     copy = OmegaConf.create(cast(DictConfig, config))
     OmegaConf.set_readonly(copy, False)
-    copy.io.root, copy.tracking.enabled, copy.report.figures = str(folder), False, {}
+    for key, value in changes.items():
+        OmegaConf.update(copy, key, value, merge=False)
     OmegaConf.set_readonly(copy, True)
     return cast(PipelineConfig, copy)
 
@@ -143,4 +169,4 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    run(sweep)
+    run(sweep, alone_in="nowhere")

@@ -140,4 +140,4 @@ def _cell_files(folder: Path, task: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    run(tables, of_all_tasks=True)
+    run(tables, alone_in="root")

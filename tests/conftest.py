@@ -7,12 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from pipeline.config import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Invented words: English, German, French.
 _VERBS = [
@@ -33,6 +38,21 @@ _PACKAGES = {
     "libreoffice-help-de": "de",
     "libreoffice-help-fr": "fr",
 }
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A headless browser; skipped where there is none."""
+    # The system's own: those that Playwright would fetch come from a network.
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium on PATH: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pipeline.errors import PipelineError
+from pipeline.errors import ConfigError, PipelineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.job import TrainJob
+
+# Where the processes of a job on several nodes meet: 20000 to 29999, by the number of the job.
+_FIRST_PORT, _PORTS = 20_000, 10_000
 
 
 def world_size() -> int:
@@ -50,18 +54,41 @@ def sum_over_processes(*values: float) -> tuple[float, ...]:
 
 
 def train_in_processes(job: TrainJob) -> None:
-    """Train a member by `train.processes` processes on this machine.
+    """Train a member by `train.processes` processes: here, or on all nodes of this Slurm job.
 
-    Raises PipelineError where one of them fails.
+    Raises ConfigError where the nodes cannot have equal shares, PipelineError where one fails.
     """
     job.resume.mkdir(parents=True, exist_ok=True)
     path = job.resume / "job.json"
     job.write(path)
     count = int(job.train["processes"])
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += [f"--nproc-per-node={count}", "-m", "pipeline.fairseq_bridge.worker", str(path)]
+    command = [*torchrun(count, os.environ), "-m", "pipeline.fairseq_bridge.worker", str(path)]
     if subprocess.run(command, check=False).returncode != 0:
         raise PipelineError(f"{job.title}: one of {count} training processes failed, see above")
+
+
+def torchrun(count: int, environment: Mapping[str, str]) -> list[str]:
+    """The command that starts and numbers `count` processes, before what they run.
+
+    In a Slurm job of several nodes srun starts one torchrun a node, and they meet on this one, at a
+    port of the job's own. Raises ConfigError where the nodes cannot have equal shares.
+    """
+    nodes = int(environment.get("SLURM_JOB_NUM_NODES", "1"))
+    command = [sys.executable, "-m", "torch.distributed.run"]
+    if nodes == 1:
+        return [*command, "--standalone", f"--nproc-per-node={count}"]
+    if count % nodes:
+        raise ConfigError(
+            f"train.processes must be a multiple of the {nodes} nodes of the job, got {count}"
+        )
+    job = environment["SLURM_JOB_ID"]
+    port = _FIRST_PORT + int(job) % _PORTS
+    return [
+        *("srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
+        *(*command, f"--nnodes={nodes}", f"--nproc-per-node={count // nodes}"),
+        *("--rdzv-backend=c10d", f"--rdzv-id={job}"),
+        f"--rdzv-endpoint={socket.gethostname()}:{port}",
+    ]
 
 
 def untold(items: Iterable[None], **_: object) -> Iterator[None]:

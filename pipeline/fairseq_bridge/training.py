@@ -43,6 +43,9 @@ def train_member(job: TrainJob) -> None:
     An interrupted training goes on from the newest whole state in job.resume and ends with the
     weights that it would have had undisturbed. Losses are in nats a token.
     """
+    if int(job.train["processes"]) > 1 and world_size() == 1:
+        train_in_processes(job)
+        return
     with warnings.catch_warnings():
         for message in _NOT_FOR_USERS:
             warnings.filterwarnings("ignore", message)
@@ -50,11 +53,7 @@ def train_member(job: TrainJob) -> None:
         with TemporaryDirectory() as folder:
             link = Path(folder) / "data"
             link.symlink_to(job.data.resolve(), target_is_directory=True)
-            linked = replace(job, data=link)
-            if int(job.train["processes"]) > 1 and world_size() == 1:
-                train_in_processes(linked)
-            else:
-                _train(linked)
+            _train(replace(job, data=link))
 
 
 def _train(job: TrainJob) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from mlflow import MlflowClient
 
 from pipeline.config import ROOT
 from pipeline.report.sweep import Point, draw, summary
+from tests.conftest import copy_repository, environment_of_copy
 
 from .test_decode import prepare, train
 
@@ -85,6 +87,37 @@ def test_a_finished_point_is_not_made_again(root: Path, home: Path) -> None:
     assert len(before) > 20
     stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2")
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
+    root: Path, tmp_path: Path
+) -> None:
+    code = tmp_path / "code"
+    copy_repository(code, "laptop", "")
+    for path in (code, *(one for one in code.rglob("*") if one.is_dir())):
+        path.chmod(0o555)
+    results = tmp_path / "results"
+    for name in ("prepare", "train"):
+        shutil.copytree(root / name, results / name)
+    # Root may write anywhere, unless it has no capabilities.
+    as_a_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*as_a_user, sys.executable, "-m", "stages.sweep", "-m", "decode.beam=2"]
+    command += [f"io.root={results}", "experiment=laptop", "ensemble.seeds=[1,2]"]
+    environment = environment_of_copy() | {"MPLCONFIGDIR": str(tmp_path), "HOME": str(tmp_path)}
+    result = subprocess.run(
+        command, cwd=code, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    assert "left out, unless it is given: ensemble.also, decode.also" in result.stderr
+    (cells,) = results.glob("sweep/nmt_ende/point-*/metrics/nmt_ende/cells.csv")
+    frame = pd.read_csv(cells)
+    assert frame["value"].notna().any()
+    assert frame["low"].isna().all()
+    assert not frame["hypotheses"].isin(["expr"]).any()
+    probe = subprocess.run(
+        [*as_a_user, "touch", str(code / "new")], capture_output=True, check=False
+    )
+    assert probe.returncode != 0
 
 
 def test_mlflow_has_one_parent_and_comparable_children(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pipeline.errors import ConfigError, MachineError, PipelineError
 from pipeline.fairseq_bridge import training
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
 from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.fairseq_bridge.processes import torchrun
 from pipeline.fairseq_bridge.training import train_member
 from pipeline.fairseq_bridge.training_settings import training_configuration
 
@@ -265,6 +267,43 @@ def test_two_processes_train_as_one_with_accumulated_batches(data: Path, tmp_pat
     again.out.mkdir()
     train_member(again)  # from the last state: nothing is left to train
     assert _bytes(again.out) == _bytes(two.out)
+
+
+def test_two_nodes_of_a_slurm_job_train_as_one(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # srun as on a cluster, with this machine as each of the nodes
+    srun = tmp_path / "bin" / "srun"
+    srun.parent.mkdir()
+    srun.write_text(
+        "#!/bin/sh\n"
+        'echo "$@" > "$SEEN"\n'
+        "while case $1 in --*) true;; *) false;; esac; do shift; done\n"
+        '"$@" & first=$!\n'
+        '"$@" & wait $first && wait $!\n'
+    )
+    srun.chmod(0o755)
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+    monkeypatch.setenv("PATH", f"{srun.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    monkeypatch.setenv("SLURM_JOB_ID", str(os.getpid()))
+    two = _job(data, tmp_path / "two", processes=2, updates=6)
+    alone = _job(data, tmp_path / "alone", accumulate_batches=2, updates=6)
+    for job in (two, alone):
+        job.model["settings"]["dropout"] = 0.0
+        train_member(job)
+    ours, other = (load_file(job.out / "average.safetensors") for job in (two, alone))
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, other[name], atol=1e-5, rtol=1e-4)
+    seen = (tmp_path / "seen").read_text()
+    assert seen.startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 ")
+    assert "--nnodes=2 --nproc-per-node=1 " in seen
+
+
+def test_nodes_must_have_equal_shares() -> None:
+    with pytest.raises(ConfigError, match=r"train\.processes must be a multiple of the 2 .* got 3"):
+        torchrun(3, {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"})
 
 
 def test_failing_process_is_told(data: Path, tmp_path: Path) -> None:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
 from pipeline.parts import PartFolder
@@ -31,18 +29,6 @@ HOSTILE = [
 ]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="60"><path d="M0 60L90 0"/></svg>'
 WriteResults = Callable[..., PageContent]
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    # The system's own: those that Playwright would fetch come from a network.
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("no chromium on PATH: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

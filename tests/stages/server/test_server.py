@@ -1,0 +1,78 @@
+"""All that a run keeps, on a real MLflow server that is named by its address alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from .conftest import Logged
+
+
+@pytest.fixture
+def client(logged: Logged) -> MlflowClient:
+    return MlflowClient(logged.uri)
+
+
+def runs_of(client: MlflowClient, stage: str) -> list[Run]:
+    experiment = client.get_experiment_by_name("nmt_ende")
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id], f"tags.stage = '{stage}'"))
+
+
+def artifacts(client: MlflowClient, run: Run) -> set[str]:
+    return {one.path for one in client.list_artifacts(run.info.run_id)}
+
+
+def downloaded(client: MlflowClient, run: Run, name: str) -> str:
+    return Path(client.download_artifacts(run.info.run_id, name)).read_text(encoding="utf-8")
+
+
+def test_a_range_is_swept_and_its_points_stand_under_one_parent(client: MlflowClient) -> None:
+    points = runs_of(client, "sweep")
+    assert {run.data.params["uncertainty.temperature"] for run in points} == {"1.0", "2.0"}
+    (parent,) = {run.data.tags["mlflow.parentRunId"] for run in points}
+    assert {"summary.csv", "summary.md", "summary.svg"} <= artifacts(client, client.get_run(parent))
+    assert {run.info.status for run in (*points, client.get_run(parent))} == {"FINISHED"}
+    assert len({frozenset(run.data.metrics) for run in points}) == 1
+
+
+def test_a_run_has_settings_metrics_and_tags(client: MlflowClient) -> None:
+    (run,) = runs_of(client, "metrics")
+    assert run.info.run_name == "metrics nmt_ende"
+    assert run.data.params["decode.beam"] == "5"
+    assert run.data.metrics
+    for tag in ("task", "ensemble", "combination", "git", "data"):
+        assert run.data.tags[tag] not in ("", "unknown")
+    settings = yaml.safe_load(downloaded(client, run, "settings.yaml"))
+    assert settings["decode"]["beam"] == 5
+
+
+def test_tables_figures_and_the_page_are_kept(client: MlflowClient) -> None:
+    (metrics,) = runs_of(client, "metrics")
+    assert any(name.endswith(".svg") for name in artifacts(client, metrics))
+    (tables,) = runs_of(client, "tables")
+    kept = artifacts(client, tables)
+    assert {"results.csv", "all_tables.tex", "claims.md", "index.html"} <= kept
+
+
+def test_the_test_sets_are_inputs(client: MlflowClient) -> None:
+    (run,) = runs_of(client, "metrics")
+    inputs = {one.dataset.name: one for one in run.inputs.dataset_inputs}
+    assert "nmt_ende newstest14" in inputs
+    one = inputs["nmt_ende newstest14"]
+    assert [(tag.key, tag.value) for tag in one.tags] == [("mlflow.data.context", "evaluation")]
+    assert json.loads(one.dataset.source)["files"] == ["test/newstest14.jsonl"]
+    assert len({one.dataset.digest for one in inputs.values()}) > 1
+
+
+def test_the_members_are_a_registered_manifest(client: MlflowClient) -> None:
+    (run,) = runs_of(client, "metrics")
+    (version,) = client.search_model_versions("name='nmt_ende ensembles'")
+    assert version.run_id == run.info.run_id
+    (ensemble,) = json.loads(downloaded(client, run, "ensemble.json"))
+    assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
