@@ -9,6 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from pipeline.config import MACHINE_KEYS
 from pipeline.tracking.experiment import open_experiment
 
 _PARENT_FILE = "mlflow_parent_run.txt"
@@ -26,7 +27,8 @@ class SweepParent(Callback):
         client, experiment_id = open_experiment(
             config.tracking.uri, Path(config.io.root), config.task.name
         )
-        name = f"sweep {config.hydra.job.name} {' '.join(config.hydra.overrides.task)}"
+        swept = [one for one in map(str, config.hydra.overrides.task) if not _is_of_machine(one)]
+        name = " ".join(dict.fromkeys(["sweep", config.hydra.job.name, *swept]))
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
         folder = Path(config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,6 +42,10 @@ class SweepParent(Callback):
                 config.tracking.uri, Path(config.io.root), config.task.name
             )
             client.set_terminated(path.read_text(encoding="utf-8"))
+
+
+def _is_of_machine(override: str) -> bool:
+    return override.lstrip("+~").partition("=")[0].partition(".")[0] in MACHINE_KEYS
 
 
 def sweep_parent() -> str | None:
