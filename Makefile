@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
-.PHONY: help setup repro test test-faults check bench docs ui
+.PHONY: help setup repro test test-faults check bench dry-run docs ui
 .DEFAULT_GOAL := help
 
 help: ## What can be made
@@ -47,3 +47,6 @@ bench: setup ## Speed and memory: a table, and outputs/bench/PART.json (one part
 
 docs: setup ## The documentation as a site in outputs/site, without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
+
+dry-run: setup ## The paper's real models on a processor: two updates, three sentences, ten members
+	python -m tests.dry_run

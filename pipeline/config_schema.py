@@ -315,6 +315,14 @@ class ExperimentConfig:
 
 
 @dataclass
+class PlanConfig:
+    """What stage plan takes the work to run on."""
+
+    hardware: str = _one_of("this_machine", "v100", "a100", "h100")
+    devices: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+
+
+@dataclass
 class PipelineConfig:
     """Everything that can be chosen; one field a group of conf/, and the keys of pipeline.yaml."""
 
@@ -334,3 +342,4 @@ class PipelineConfig:
     report: ReportConfig = field(default_factory=ReportConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    plan: PlanConfig = field(default_factory=PlanConfig)

@@ -34,6 +34,7 @@ LEVELS = {
     "uncertainty": 2,
     "decoding": 2,
     "report": 2,
+    "plan": 3,
 }
 # Rooms of one level that may look into each other, and why.
 NEIGHBOURS = {

@@ -6,14 +6,26 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from pipeline.config import DecodeConfig, DumpConfig
-from pipeline.decoding.model import ScoringModel
 from pipeline.errors import MachineError
 
 _FLOAT_BYTES = 4
+
+
+class EnsembleSize(Protocol):
+    """What of an ensemble decides how much a job takes."""
+
+    @property
+    def n_member(self) -> int:
+        """Members that score."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens that each knows."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,7 @@ class Estimate:
 
 def estimate(
     expected_tokens: Iterable[int],
-    model: ScoringModel,
+    model: EnsembleSize,
     regime: str,
     combination: str,
     decode: DecodeConfig,
@@ -71,7 +83,7 @@ def refuse_what_does_not_fit(expected: Estimate, folder: Path, name: str) -> Non
         )
 
 
-def _token_bytes(model: ScoringModel, dump: DumpConfig) -> int:
+def _token_bytes(model: EnsembleSize, dump: DumpConfig) -> int:
     statistics = (2 * model.n_member + 6) * _FLOAT_BYTES
     if dump.kind == "full":
         return statistics + model.n_member * model.vocab_size * np.dtype(dump.dtype).itemsize

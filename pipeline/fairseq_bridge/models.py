@@ -88,14 +88,15 @@ def load_member(
         )
     loaded = build_model(model, source_dictionary, target_dictionary)
     load_weights(loaded, weights)
-    return _member_class(model["_name"])(loaded.to(device=device, dtype=getattr(torch, dtype)))
+    return as_member(loaded.to(device=device, dtype=getattr(torch, dtype)), model["_name"])
 
 
-def _member_class(architecture: str) -> type[FairseqMember]:
+def as_member(model: Any, architecture: str) -> FairseqMember:
+    """A model of fairseq's as a MemberModel."""
     from pipeline.fairseq_bridge.speech_member import SpeechMember
     from pipeline.fairseq_bridge.vggtransformer import ARCHITECTURE
 
-    return SpeechMember if architecture == ARCHITECTURE else FairseqMember
+    return (SpeechMember if architecture == ARCHITECTURE else FairseqMember)(model)
 
 
 @dataclass

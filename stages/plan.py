@@ -1,0 +1,68 @@
+"""What a run would cost: work, time, disk and memory of every stage; nothing is run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pipeline.config import PipelineConfig, plain
+from stages import run
+
+if TYPE_CHECKING:
+    from pipeline.fairseq_bridge.costs import ModelCosts
+    from pipeline.plan.calibration import Lengths
+    from pipeline.plan.hardware import Hardware
+
+
+def plan(config: PipelineConfig) -> None:
+    """Print the plan of a task on plan.devices of plan.hardware."""
+    from pipeline.fairseq_bridge.costs import model_costs
+    from pipeline.plan.calibration import Lengths
+    from pipeline.plan.sets import baseline_size, set_sizes, target_share
+    from pipeline.plan.table import plan_text
+    from pipeline.plan.work import all_work
+
+    is_speech = config.task.family == "speech"
+    data = config.data.speech if is_speech else config.data
+    sizes, from_prepared = set_sizes(config)
+    size = baseline_size(config, sizes)
+    lengths = Lengths(
+        round(size.source_length),
+        round(size.target_length),
+        config.data.speech.feature_bins if is_speech else None,
+    )
+    costs = model_costs(
+        config.model.architecture,
+        plain(config.model.settings),
+        data.vocabulary_size,
+        lengths.source,
+        lengths.target,
+        lengths.bins,
+    )
+    hardware = _hardware(config, costs, lengths, data.vocabulary_size)
+    share = target_share(config, size)
+    work = all_work(config, costs, data.vocabulary_size, sizes, share, hardware)
+    devices = config.plan.devices or _devices(config)
+    print(plan_text(config, costs, work, hardware, devices, from_prepared=from_prepared))
+
+
+def _hardware(
+    config: PipelineConfig, costs: ModelCosts, lengths: Lengths, vocab_size: int
+) -> Hardware:
+    from pipeline.plan.calibration import this_machine
+    from pipeline.plan.hardware import accelerator
+
+    name = config.plan.hardware
+    if name == "this_machine":
+        return this_machine(config, costs, lengths, vocab_size)
+    return accelerator(name, config.task.family, config.train.precision, config.decode.dtype)
+
+
+def _devices(config: PipelineConfig) -> int:
+    if config.plan.hardware == "this_machine":
+        return len(os.sched_getaffinity(0))
+    return config.train.processes
+
+
+if __name__ == "__main__":
+    run(plan)

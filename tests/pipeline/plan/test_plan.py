@@ -1,0 +1,122 @@
+"""A plan before the cost: counted on the real models, and held against published numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, PipelineConfig, plain, typed
+from pipeline.fairseq_bridge.costs import ModelCosts, model_costs
+from pipeline.plan.ensembles import planned_ensembles
+from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, accelerator
+from pipeline.plan.sets import baseline_size, set_sizes, target_share
+from pipeline.plan.table import plan_text
+from pipeline.plan.work import Work, all_work, training_flops
+
+BIG = ModelCosts(217_317_376, 150_994_944.0, 283_983_872.0)
+SPEECH = ModelCosts(315_188_520, 117.3e6, 273.3e6)
+CORE = Hardware("this_machine", 4e10, 4e10, 16e9, float("inf"), 0.0, "one core")
+
+
+def _settings(*overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return typed(compose("pipeline", list(overrides)))
+
+
+def _work(
+    settings: PipelineConfig, costs: ModelCosts, vocab_size: int, hardware: Hardware
+) -> dict[str, Work]:
+    sizes, _ = set_sizes(settings)
+    share = target_share(settings, baseline_size(settings, sizes))
+    found = all_work(settings, costs, vocab_size, sizes, share, hardware)
+    return {one.stage: one for one in found}
+
+
+def test_parameters_and_operations_are_the_models_own() -> None:
+    model = _settings().model
+    small = model_costs(model.architecture, plain(model.settings), 500, 6, 5)
+    large = model_costs(model.architecture, plain(model.settings), 600, 6, 5)
+    width = 128
+    assert large.parameters - small.parameters == 100 * width
+    assert large.decoder_flops - small.decoder_flops == pytest.approx(2 * 100 * width)
+    assert large.encoder_flops == small.encoder_flops
+
+
+def test_speech_is_counted_by_frames() -> None:
+    model = _settings("task=asr").model
+    costs = model_costs(model.architecture, plain(model.settings), 122, 100, 8, 40)
+    assert costs.parameters > 200_000
+    assert 0 < costs.encoder_flops < costs.decoder_flops
+
+
+def test_usable_shares_are_those_of_published_trainings() -> None:
+    forward = BIG.encoder_flops + BIG.decoder_flops
+    for precision, tokens_a_second, peak in (("fp16", 143_000, 125e12), ("fp32", 54_000, 15.7e12)):
+        share = 3 * forward * tokens_a_second / 8 / peak
+        assert USABLE_SHARE["translation", precision] == pytest.approx(share, rel=0.02)
+    settings = _settings("experiment=paper", "task=asr", "io.root=nowhere")
+    sizes, _ = set_sizes(settings)
+    flops = training_flops(settings, SPEECH, target_share(settings, sizes["LTC"]))
+    share = flops / (8 * 8 * 86_400) / 15.7e12  # 8 days on 8 V100
+    assert USABLE_SHARE["speech", "fp32"] == pytest.approx(share, rel=0.05)
+
+
+def test_the_papers_translation_takes_hundreds_of_gpu_hours() -> None:
+    settings = _settings("experiment=paper", "io.root=nowhere")
+    hardware = accelerator("v100", "translation", settings.train.precision, settings.decode.dtype)
+    work = _work(settings, BIG, 40_000, hardware)
+    hours = sum(work["train"].part_seconds) / 3600
+    assert len(work["train"].part_seconds) == 10
+    assert 600 < hours < 1200
+    assert work["train"].wall_seconds(8) == pytest.approx(hours * 3600 / 8)
+    assert work["train"].wall_seconds(80) == pytest.approx(hours * 3600 / 80)
+    assert work["decode"].memory_bytes > 10 * BIG.parameters * 4
+    cheap = _settings("experiment=paper/checkpoint", "io.root=nowhere")
+    assert len(_work(cheap, BIG, 40_000, hardware)["train"].part_seconds) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "grows"),
+    [
+        ("train.updates=3200", "train"),
+        ("ensemble.seeds=[1,2,3,4,5,6,7,8]", "train"),
+        ("ensemble.seeds=[1,2,3,4,5,6,7,8]", "decode"),
+        ("decode.beam=10", "decode"),
+        ("metrics.resamples=2000", "metrics"),
+        ("uncertainty.temperature=[1,10]", "uncertainty"),
+    ],
+)
+def test_every_number_follows_the_settings(change: str, grows: str) -> None:
+    costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
+    before = _work(_settings("io.root=nowhere"), costs, 4000, CORE)
+    after = _work(_settings("io.root=nowhere", change), costs, 4000, CORE)
+    assert sum(after[grows].part_seconds) > 1.4 * sum(before[grows].part_seconds)
+
+
+def test_ensembles_have_the_members_that_settings_ask_for() -> None:
+    main, further = planned_ensembles(_settings("experiment=paper", "task=asr").ensemble)
+    assert [len(one.members) for one in main] == [6]
+    assert [len(one.members) for one in further] == [6] * 6
+    (dropout,), _ = planned_ensembles(_settings("ensemble=mc_dropout").ensemble)
+    assert len(dropout.members) == 5
+
+
+def test_text_says_what_fits_and_how_it_is_submitted() -> None:
+    settings = _settings("experiment=paper", "io.root=nowhere")
+    sizes, from_prepared = set_sizes(settings)
+    text: dict[str, str] = {}
+    for name in ACCELERATORS:
+        hardware = accelerator(name, "translation", "fp16", "float32")
+        work = all_work(settings, BIG, 40_000, sizes, 1.0, hardware)
+        text[name] = plan_text(settings, BIG, work, hardware, 8, from_prepared=from_prepared)
+    assert "217,317,376 parameters" in text["v100"]
+    assert "hydra/launcher=slurm" in text["v100"]
+    assert "array of 10" in text["v100"]
+    assert "decode fits" in text["h100"]
+    small: Any = Hardware("v100", 1e12, 1e12, 8e9, 9e11, 0.01, "a smaller one")
+    work = all_work(settings, BIG, 40_000, sizes, 1.0, small)
+    tight = plan_text(settings, BIG, work, small, 8, from_prepared=False)
+    assert "decode does not fit" in tight
+    assert "decode.search_members" in tight
