@@ -52,7 +52,7 @@ class _LogFile(logging.FileHandler):
         if not isinstance(error, OSError):
             super().handleError(record)
             return
-        logging.getLogger().removeHandler(self)
+        self.addFilter(lambda _: False)
         reason = os.strerror(error.errno or 0)
         print(f"warning: no more is kept in {self.baseFilename}: {reason}", file=sys.stderr)
 

@@ -125,6 +125,21 @@ def _decode_part(
         _log.info("%s: self-check passed, largest difference %.1e nats", job.name, difference)
     attributes = _attributes(config, job, ensemble, decoder.model.vocab_size)
     decode_to_store(decoder, test_set, store, attributes, f"decode {job.name}", resume, row)
+    _log_counts(job.name, len(test_set), store)
+
+
+def _log_counts(name: str, n_read: int, path: Path) -> None:
+    from pipeline.store import Flag, open_store
+
+    with open_store(path) as store:
+        _log.info(
+            "%s: read %d sentences, wrote %d with %d hypotheses, flagged %d",
+            name,
+            n_read,
+            store.n_sentence,
+            store.n_hypothesis,
+            (store.flag & (255 - Flag.NO_REFERENCE)).astype(bool).sum(),
+        )
 
 
 def _loaders(

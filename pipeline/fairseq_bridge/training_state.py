@@ -57,7 +57,10 @@ def save_state(trainer: Any, iterator: Any, curve: Curve, job: TrainJob) -> None
         torch.save(state, writing)
     except RuntimeError as error:
         writing.unlink(missing_ok=True)
-        raise MachineError(f"{path} must have room on its disk, got: {error}") from None
+        raise MachineError(
+            f"{path} must be writable and have room, a part of it could not be written: "
+            f"the next run goes on from the state before"
+        ) from error
     writing.replace(path)
     for old in sorted(job.resume.glob("state_*.pt"))[:-_KEPT_STATES]:
         old.unlink()

@@ -33,7 +33,7 @@ def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
         save_file(unique, temporary)
     except SafetensorError as error:
         temporary.unlink(missing_ok=True)
-        raise MachineError(f"{path} must have room on its disk, got: {error}") from None
+        raise MachineError(f"{path} must be writable and have room, got '{error}'") from error
     temporary.chmod(0o644)  # safetensors makes files that only their owner can read
     temporary.replace(path)
 

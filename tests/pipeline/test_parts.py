@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.parts import PartFolder, digest, read_manifest, whole_folder
+from pipeline.parts import PartFolder, digest, read_manifest, whole_folder, write_whole
 
 
 def _make(folder: PartFolder, name: str, text: str = "x") -> None:
@@ -107,3 +107,30 @@ def test_whole_folder_replaces_the_old_one(tmp_path: Path) -> None:
 def test_digest_depends_on_values_not_on_key_order() -> None:
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest(1) != digest(2) != digest("2")
+
+
+def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "metrics"
+    with whole_folder(target) as out:
+        (out / "cells.csv").write_text("old")
+    monkeypatch.setattr("shutil.rmtree", _only_whole(target))
+    with whole_folder(target) as out:
+        (out / "cells.csv").write_text("new")
+    assert [path.name for path in target.iterdir()] == ["cells.csv"]
+    assert (target / "cells.csv").read_text() == "new"
+
+
+def _only_whole(target: Path) -> Callable[..., None]:
+    def removed(folder: Path, ignore_errors: bool = False) -> None:
+        assert folder != target, "a kill here would leave a part of it"
+
+    return removed
+
+
+def test_a_file_is_old_or_new(tmp_path: Path) -> None:
+    path = tmp_path / "curves.csv"
+    write_whole(path, "old\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "new\ud800")
+    assert path.read_bytes() == b"old\n"
+    assert list(tmp_path.iterdir()) == [path]
