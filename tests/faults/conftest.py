@@ -30,10 +30,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -
     return Undisturbed(run, seconds)
 
 
+@pytest.fixture
+def moments(request: pytest.FixtureRequest) -> int:
+    """At how many moments each stage is killed."""
+    return int(request.config.getoption("moments"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`moment`: numbers of --moments; `any_stage`: two stages, or all with --moments 20."""
-    moments = metafunc.config.getoption("moments")
-    if "moment" in metafunc.fixturenames:
-        metafunc.parametrize("moment", range(moments))
+    """`any_stage`: the cheapest stage, or all of them with --moments 20."""
     if "any_stage" in metafunc.fixturenames:
-        metafunc.parametrize("any_stage", STAGES if moments >= 20 else ("prepare", "uncertainty"))
+        every = metafunc.config.getoption("moments") >= 20
+        metafunc.parametrize("any_stage", STAGES if every else ["uncertainty"])

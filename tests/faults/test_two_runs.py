@@ -13,7 +13,7 @@ from tests.faults.small_run import wait_until
 
 @pytest.mark.parametrize(
     ("stage", "task"),
-    [("uncertainty", "nmt_ende"), ("tables", "nmt_ende"), ("tables", "nmt_enfr")],
+    [("uncertainty", "nmt_ende"), ("tables", "nmt_enfr")],
 )
 def test_second_run_refuses(
     stage: str, task: str, undisturbed: Undisturbed, tmp_path: Path
