@@ -113,6 +113,10 @@ class SmallRun:
             if path.is_file()
         }
 
+    def shows(self, stage: str) -> Mapping[str, str]:
+        """The files of `made` that a reader could take for results: none is hidden."""
+        return {path: one for path, one in self.made(stage).items() if "/." not in path}
+
     def has_started(self, stage: str) -> bool:
         """Whether a run of the stage holds its lock."""
         locks = self.root / "hydra" / "locks"

@@ -30,7 +30,7 @@ def test_told_to_end(
         "what is whole is kept, and the next run goes on\n"
     )
     whole = undisturbed.run.made(any_stage)
-    assert [path for path in run.made(any_stage) if path not in whole and "/." not in path] == []
+    assert run.shows(any_stage).items() <= whole.items()
     assert "was told to end" in (run.root / "logs" / _log_of(any_stage)).read_text()
     run.finish(any_stage)
     assert run.made(any_stage) == whole
