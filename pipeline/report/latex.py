@@ -9,9 +9,21 @@ from pipeline.report.table import Heading, Table, TableCell
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
+\usepackage{amsfonts}
 \usepackage{booktabs}
 \usepackage{graphicx}
 \usepackage[landscape,margin=1cm]{geometry}
+% As wide as the page, or as high as most of it.
+\newsavebox{\fullsize}
+\newsavebox{\fullwidth}
+\newcommand{\fitted}[1]{%
+  \sbox{\fullsize}{#1}%
+  \sbox{\fullwidth}{\resizebox{\linewidth}{!}{\usebox{\fullsize}}}%
+  \ifdim\dimexpr\ht\fullwidth+\dp\fullwidth\relax>0.8\textheight
+    \resizebox*{!}{0.8\textheight}{\usebox{\fullsize}}%
+  \else
+    \usebox{\fullwidth}%
+  \fi}
 \begin{document}
 """
 _ESCAPES = {
@@ -51,10 +63,10 @@ def _float(table: Table, beside_paper: bool) -> str:
     if beside_paper and table.has_paper:
         order += ", (the paper's number)"
     lines = [
-        r"\begin{table}[p]",
+        r"\begin{table}[!t]",
         r"\centering",
         rf"\caption{{{escaped(table.title)}. Each cell: {order}.}}\label{{{table.label}}}",
-        r"\resizebox{\linewidth}{!}{%",
+        r"\fitted{%",
         rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
         r"\toprule",
         *(_heading_row(row) for row in table.header),
@@ -65,10 +77,12 @@ def _float(table: Table, beside_paper: bool) -> str:
             lines.append(r"\midrule")
         values = [_value(cell, reasons, beside_paper) for cell in row.cells]
         lines.append(_line([*(escaped(label) for label in row.labels), *values]))
-    lines += [r"\bottomrule", r"\end{tabular}}", "", r"\medskip", r"\raggedright\scriptsize"]
-    lines += [rf"$^{{{mark}}}$ {escaped(reason)}.\\" for reason, mark in reasons.items()]
-    lines += [rf"{escaped(note)}\\" for note in table.footnotes]
-    lines.append(r"\end{table}")
+    lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
+    # Below the float, as they may be longer than what is left of the page.
+    lines.append(r"{\raggedright\scriptsize\setlength{\parindent}{0pt}")
+    lines += [rf"$^{{{mark}}}$ {escaped(reason)}.\par" for reason, mark in reasons.items()]
+    lines += [rf"{escaped(note)}\par" for note in table.footnotes]
+    lines.append("}")
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,7 @@ def frame_of(tmp_path: Path) -> MakeFrame:
 
 @pytest.fixture
 def like_paper() -> Callable[..., list[Cell]]:
-    """Cells with the keys of a table of the paper and its values plus one."""
+    """Cells with the keys of a table of the paper and its values plus one, at most 100."""
 
     def make(label: str, *tasks: str) -> list[Cell]:
         return [
@@ -35,9 +35,9 @@ def like_paper() -> Callable[..., list[Cell]]:
                 **one.key._replace(
                     test_set=one.key.test_set.replace("nwt14", "newstest14")
                 )._asdict(),
-                value=one.value + 1,
+                value=min(one.value + 1, 100),
                 low=one.value,
-                high=one.value + 2,
+                high=min(one.value + 2, 100),
                 n=100,
                 data=f"corpus of {one.key.test_set}",
                 signature=f"sig:{one.key.test_set}",
