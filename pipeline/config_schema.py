@@ -233,14 +233,17 @@ class DecodeConfig:
     seed: int = _at_least(0)
     batch_sentences: int = _at_least(1)
     part_sentences: int = _at_least(1)
+    parts_per_job: int = _at_least(1)
+    shards: int = _at_least(1)
+    subsets_per_size: int = _at_least(0)
     search_members: list[str] = field(default_factory=list)
     hypotheses: str | None = None
     self_check: bool = MISSING
     device: str = _one_of("cpu", "cuda")
     dtype: str = _one_of("float32", "float16")
     also: list[str] = _each(
-        "one of expr, members, teacher_forcing",
-        lambda value: value in ("expr", "members", "teacher_forcing"),
+        "one of expr, members, members_ood, teacher_forcing",
+        lambda value: value in ("expr", "members", "members_ood", "teacher_forcing"),
     )
     settings: dict[str, Any] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -19,7 +19,7 @@ import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import CompactHydraException, HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
@@ -30,6 +30,7 @@ from pipeline.parts import PartFolder, digest, file_sha256
 from pipeline.run_log import kept_log
 
 _DVC_YAML = ROOT / "dvc.yaml"
+_BETWEEN_PARTS = " + "  # where one job has several
 Stage = Callable[[PipelineConfig], None]
 Alone = Literal["task", "root", "nowhere"]
 # What a full disk, a quota, a limit on the size of files and a read-only folder answer.
@@ -100,26 +101,19 @@ def run(stage: Stage, *, alone_in: Alone = "task") -> None:
         sys.exit(1)
 
 
-def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
+def run_parts(config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1) -> list[str]:
     """Make the missing parts of {io.root}/{stage}/{task} by one Hydra multirun; their names.
 
-    Parts run side by side through the launcher that was chosen. Raises PipelineError naming those
-    that failed; the parts that were finished stay.
+    Jobs of some parts each run side by side through the launcher that was chosen. Raises
+    PipelineError naming the parts that failed; those that were finished stay.
     """
     missing = folder.missing()
     if missing:
-        hydra_config = HydraConfig.get()
-        launcher = [one for one in hydra_config.overrides.hydra if "hydra.launcher" in one]
-        stage = folder.root.parent.name
-        command = [sys.executable, "-m", f"stages.{stage}", "--multirun"]
-        command += [
-            f"from_config={_quoted(str(config.from_config))}",
-            f"io.root={_quoted(config.io.root)}",
-            f"part={','.join(_quoted(name) for name in missing)}",
-            f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}",
-            *launcher,
+        jobs = [
+            _BETWEEN_PARTS.join(missing[start : start + parts_per_job])
+            for start in range(0, len(missing), parts_per_job)
         ]
-        _run_group(command)
+        _run_jobs(config, folder, jobs)
         failed = folder.missing()
         if failed:
             raise PipelineError(
@@ -128,6 +122,20 @@ def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
             )
     folder.write_manifest()
     return missing
+
+
+def run_pieces(config: PipelineConfig, folder: PartFolder, pieces: Mapping[str, list[str]]) -> None:
+    """Make the pieces of missing parts side by side, before `run_parts` puts them together.
+
+    pieces: of each part, what setting `part` says for them; none where a part is made in one.
+    Raises PipelineError where a job failed; the pieces that were finished stay.
+    """
+    jobs = [piece for part in folder.missing() for piece in pieces[part]]
+    if jobs and _run_jobs(config, folder, jobs):
+        raise PipelineError(
+            f"{folder.root}: pieces of parts failed, see above; the rest is kept and the next run "
+            f"makes only these"
+        )
 
 
 def declared_params(stage: str) -> list[str] | None:
@@ -167,11 +175,26 @@ def _source(function: Callable[..., Any]) -> Path:
         ) from None
 
 
-def _run_group(command: list[str]) -> None:
+def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> int:
+    """Run this stage once for each value of setting `part`, by one multirun; its exit code."""
+    hydra_config = HydraConfig.get()
+    launcher = [one for one in hydra_config.overrides.hydra if "hydra.launcher" in one]
+    command = [sys.executable, "-m", f"stages.{folder.root.parent.name}", "--multirun"]
+    command += [
+        f"from_config={_quoted(str(config.from_config))}",
+        f"io.root={_quoted(config.io.root)}",
+        f"part={','.join(_quoted(one) for one in jobs)}",
+        f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}",
+        *launcher,
+    ]
+    return _run_group(command)
+
+
+def _run_group(command: list[str]) -> int:
     """Run a command whose processes, workers of workers too, end when this process has to."""
     with subprocess.Popen(command, process_group=0) as process:
         try:
-            process.wait()
+            return process.wait()
         except BaseException:
             with suppress(ProcessLookupError):  # it has just ended by itself
                 os.killpg(process.pid, signal.SIGTERM)
@@ -215,10 +238,25 @@ def _end(message: str) -> NoReturn:
 
 
 def _run_with_settings(stage: Stage, config: DictConfig, alone_in: Alone) -> None:
-    name = stage.__name__
     settings = _settings(config)
+    if settings.part is None:
+        _run_logged(stage, settings, alone_in)
+        return
+    failures = []
+    for part in str(settings.part).split(_BETWEEN_PARTS):
+        with read_write(cast(DictConfig, settings)):
+            settings.part = part
+        try:
+            _run_logged(stage, settings, alone_in)
+        except PipelineError as error:  # told when all were tried
+            failures.append(str(error))
+    if failures:
+        raise PipelineError("; ".join(failures))
+
+
+def _run_logged(stage: Stage, settings: PipelineConfig, alone_in: Alone) -> None:
     task = None if alone_in == "root" else settings.task.name
-    work = ".".join(one for one in (name, task, settings.part) if one)
+    work = ".".join(one for one in (stage.__name__, task, settings.part) if one)
     root = Path(settings.io.root)
     with kept_log(root / "logs" / f"{work}.log", f"starts: {settings.from_config}"):
         lock = None if alone_in == "nowhere" else root / "hydra" / "locks" / work

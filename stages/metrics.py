@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline import tracking
 from pipeline.config import PipelineConfig, implementation
-from pipeline.metrics.calibration_cells import SUBSET, calibration_cells
+from pipeline.metrics.calibration_cells import calibration_cells
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
 from pipeline.metrics.copy_through import copy_through_cells
 from pipeline.metrics.decodes import Decode, read_decodes
@@ -24,6 +24,7 @@ from pipeline.metrics.token_detection import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
 from pipeline.parts import read_manifest, whole_folder, write_json
 from pipeline.report.figures import TaskEvidence, make_figures
+from pipeline.store import SUBSET
 from stages import run
 
 _log = logging.getLogger(__name__)

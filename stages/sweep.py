@@ -34,7 +34,12 @@ from stages.uncertainty import uncertainty
 _log = logging.getLogger(__name__)
 _POINT = "point.json"
 # What costs most and moves no number of the main ensemble's search; a key that is given stands.
-_LEFT_OUT: dict[str, Any] = {"ensemble.also": {}, "decode.also": [], "metrics.resamples": 0}
+_LEFT_OUT: dict[str, Any] = {
+    "ensemble.also": {},
+    "decode.also": [],
+    "decode.subsets_per_size": 0,
+    "metrics.resamples": 0,
+}
 
 
 def sweep(config: PipelineConfig) -> None:

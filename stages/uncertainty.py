@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.config import PipelineConfig, implementation, iterate_values
 from pipeline.errors import ConfigError, StoreError
 from pipeline.parts import read_manifest, whole_folder
-from pipeline.store import Store, open_store, validate
+from pipeline.store import SUBSET, Store, open_store, validate
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from stages import run
@@ -39,7 +39,7 @@ def uncertainty(config: PipelineConfig) -> None:
             whole_folder(Path(config.io.root) / "uncertainty" / config.task.name)
         )
         for part, store in stores.items():
-            if not _is_single_member(store):
+            if not (_is_single_member(store) or store.attributes.get("ensemble") == SUBSET):
                 (out / part).mkdir()
                 members = [one for one in singles if _decodes_same(one, store)]
                 _measure(config, grid, store, out / part, members)

@@ -21,10 +21,11 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     "sample": _SEARCH,
     "teacher_forcing": (*_SAMPLING, *_SEARCH, *_FINDING),
 }
-# Settings that say which jobs there are, what of them a job needs is in the job; a path; a check.
+# Settings that say which jobs there are, what of them a job needs is in the job; a path; a check;
+# how the work is spread.
 _NOT_IN_RESULT = (
     *("name", "also", "regime", "combination", "search_members"),
-    *("hypotheses", "self_check"),
+    *("hypotheses", "self_check", "parts_per_job", "shards", "subsets_per_size"),
 )
 
 

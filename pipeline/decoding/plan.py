@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pipeline.config import DecodeConfig, TestSetConfig
 from pipeline.ensembles import Ensemble
 from pipeline.errors import ConfigError
+from pipeline.store import SUBSET
+from pipeline.uncertainty.subsets import subsets as drawn_subsets
 
 _SEARCHES = ("beam", "greedy")
 
@@ -16,8 +18,8 @@ _SEARCHES = ("beam", "greedy")
 class Job:
     """One decode of one test set; `name` is the part that holds its store.
 
-    ensemble: its kind, or the member's name where that decodes alone; ensemble_name: the ensemble
-    that members belong to; search_members: those of `members` that find the hypotheses;
+    ensemble: its kind, the member's name where that decodes alone, or `subset`; ensemble_name: the
+    ensemble that members belong to; search_members: those of `members` that find the hypotheses;
     takes_hypotheses: they come from the store that `decode.hypotheses` names instead.
     """
 
@@ -41,18 +43,25 @@ def jobs(
     """The jobs of a task, those that take longest first.
 
     Every test set that is to be searched, by the main ensembles with `decode.combination` and,
-    where `decode.also` has expr, by that posterior. By each of their members alone where it has
-    members. By further ensembles with `decode.combination` alone. The references by teacher forcing
-    where it has that: in-domain sets, and those whose `regimes` ask for it. Raises ConfigError
-    where the members that shall search are none of the main ensembles', or the regime does not
-    search.
+    where `decode.also` has expr, by that posterior. By each of their members alone on in-domain
+    sets where it has members, on the others where it has members_ood. By `decode.subsets_per_size`
+    subsets of every number of members between one and all on in-domain sets. By further ensembles
+    with `decode.combination` alone. The references by teacher forcing where it has that: in-domain
+    sets, and those whose `regimes` ask for it. Raises ConfigError where the members that shall
+    search are none of the main ensembles', or the regime does not search.
     """
     _check_search(decode, main)
     searched = {role: one for role, one in test_sets.items() if "search" in one.regimes}
     in_domain = [role for role, one in searched.items() if one.in_domain]
+    by_members = [
+        role
+        for role in searched
+        if ("members" if role in in_domain else "members_ood") in decode.also
+    ]
+    combinations = [decode.combination, *(["expr"] if "expr" in decode.also else [])]
     plan = [
         _with_searching(_job(ensemble, role, decode.regime, combination), decode)
-        for combination in (decode.combination, *(["expr"] if "expr" in decode.also else []))
+        for combination in combinations
         for ensemble in main
         for role in searched
     ]
@@ -61,9 +70,10 @@ def jobs(
         for ensemble in further
         for role in searched
     ]
-    if "members" in decode.also:
-        for ensemble in main:
-            plan += _jobs_of_members(ensemble, in_domain, decode.regime)
+    for ensemble in main:
+        plan += _jobs_of_members(ensemble, by_members, decode.regime)
+        for combination in combinations:
+            plan += _jobs_of_subsets(ensemble, in_domain, decode, combination)
     if "teacher_forcing" in decode.also:
         plan += [
             _job(ensemble, role, "teacher_forcing", decode.combination)
@@ -102,6 +112,24 @@ def _jobs_of_members(ensemble: Ensemble, roles: Sequence[str], regime: str) -> I
             )
 
 
+def _jobs_of_subsets(
+    ensemble: Ensemble, roles: Sequence[str], decode: DecodeConfig, combination: str
+) -> Iterator[Job]:
+    names = ensemble.member_names
+    for size in range(2, len(names)):
+        for places in drawn_subsets(len(names), size, decode.subsets_per_size, decode.seed):
+            members = tuple(names[place] for place in places)
+            label = "_".join(str(place + 1) for place in places)
+            for role in roles:
+                yield replace(
+                    _job(ensemble, role, decode.regime, combination),
+                    name=f"{ensemble.name}.subset_{label}.{combination}.{role}",
+                    ensemble=SUBSET,
+                    members=members,
+                    search_members=members,
+                )
+
+
 def _with_searching(job: Job, decode: DecodeConfig) -> Job:
     if job.regime not in _SEARCHES:
         return job
@@ -129,6 +157,11 @@ def _check_search(decode: DecodeConfig, main: Sequence[Ensemble]) -> None:
         raise ConfigError(
             f"decode.search_members must be [] where decode.hypotheses names a store, "
             f"got {', '.join(chosen)}"
+        )
+    if decode.regime not in _SEARCHES and decode.subsets_per_size:
+        raise ConfigError(
+            f"decode.subsets_per_size must be 0 where decode.regime is {decode.regime}, "
+            f"got {decode.subsets_per_size}"
         )
     if decode.regime not in _SEARCHES and (chosen or decode.hypotheses is not None):
         raise ConfigError(

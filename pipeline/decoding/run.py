@@ -44,6 +44,14 @@ class Decoder:
     has_length_limit: bool = True
 
 
+@dataclass(frozen=True)
+class Block:
+    """A run of sentences that are decoded into a store of their own."""
+
+    path: Path
+    sentences: slice
+
+
 def decode_to_store(
     decoder: Decoder,
     test_set: Sequence[PreparedSentence],
@@ -61,38 +69,69 @@ def decode_to_store(
     set where no hypothesis ended before the length limit. Raises DataError, naming task, set,
     sentence, member and statistic, for a number that is NaN or out of its range.
 
-    The work is cut into blocks of `decode.part_sentences`, each a store of its own in `resume` (a
-    folder for this very work, removed at the end). Batches never cross blocks and a whole block is
-    not made again, so that an interrupted run ends with the bytes of an undisturbed one.
+    The work is cut into the blocks of `block_plan`, each a store of its own in `resume` (a folder
+    for this very work, removed at the end). Batches never cross blocks and a whole block is not
+    made again, so that an interrupted run ends with the bytes of an undisturbed one.
     """
-    resume.mkdir(parents=True, exist_ok=True)
-    size, regime = decoder.decode.part_sentences, attributes["regime"]
-    blocks = [slice(start, start + size) for start in range(0, len(test_set), size)]
-    paths = [resume / f"block_{place:06d}.h5" for place in range(len(blocks))]
-    for left_over in resume.glob(".*.writing"):
-        left_over.unlink()
-    missing = [place for place, path in enumerate(paths) if not path.exists()]
+    blocks = block_plan(resume, len(test_set), decoder.decode.part_sentences)
+    decode_blocks(decoder, test_set, blocks, attributes, title, row)
+    join_blocks(test_set, blocks, path, attributes)
+    shutil.rmtree(resume)
 
-    def work() -> Iterator[tuple[int, list[Sentence]]]:
-        for place in missing:
-            for batch in _plan(decoder, test_set[blocks[place]], regime):
-                yield place, batch
+
+def block_plan(folder: Path, n_sentence: int, part_sentences: int) -> list[Block]:
+    """The blocks of a decode: so many sentences each, in stores in `folder`."""
+    return [
+        Block(folder / f"block_{place:06d}.h5", slice(start, start + part_sentences))
+        for place, start in enumerate(range(0, n_sentence, part_sentences))
+    ]
+
+
+def decode_blocks(
+    decoder: Decoder,
+    test_set: Sequence[PreparedSentence],
+    blocks: Sequence[Block],
+    attributes: dict[str, Any],
+    title: str,
+    row: int = 0,
+) -> None:
+    """Make those blocks that are missing; arguments and errors are those of `decode_to_store`."""
+    missing = [block for block in blocks if not block.path.exists()]
+    for block in missing:
+        block.path.parent.mkdir(parents=True, exist_ok=True)
+        for left_over in block.path.parent.glob(f".{block.path.name}.*.writing"):
+            left_over.unlink()
+
+    def work() -> Iterator[tuple[Block, list[Sentence]]]:
+        for block in missing:
+            for batch in _plan(decoder, test_set[block.sentences], attributes["regime"]):
+                yield block, batch
 
     total = sum(1 for _ in work())
-    for place, own in groupby(progress(work(), total, title, row), key=itemgetter(0)):
+    for block, own in groupby(progress(work(), total, title, row), key=itemgetter(0)):
         batches_of_block = (batch for _, batch in own)
-        block = test_set[blocks[place]]
-        _decode_block(decoder, block, batches_of_block, paths[place], attributes)
-    for place in missing:
-        if not paths[place].exists():  # none of its sentences can be decoded
-            _decode_block(decoder, test_set[blocks[place]], iter(()), paths[place], attributes)
+        _decode_block(decoder, test_set[block.sentences], batches_of_block, block.path, attributes)
+    for block in missing:
+        if not block.path.exists():  # none of its sentences can be decoded
+            _decode_block(decoder, test_set[block.sentences], iter(()), block.path, attributes)
+
+
+def join_blocks(
+    test_set: Sequence[PreparedSentence],
+    blocks: Sequence[Block],
+    path: Path,
+    attributes: dict[str, Any],
+) -> None:
+    """Write what blocks hold as one store; a single block is that store."""
+    if len(blocks) == 1:
+        shutil.move(blocks[0].path, path)
+        return
     with StoreWriter(path, **attributes) as store:
-        joined = zip(test_set, joined_blocks(paths), strict=True)
-        for place, (sentence, found) in enumerate(joined):
+        found_of_each = joined_blocks([block.path for block in blocks])
+        for place, (sentence, found) in enumerate(zip(test_set, found_of_each, strict=True)):
             store.add_sentence(
                 place, sentence.source, sentence.reference, found.hypotheses, found.flag
             )
-    shutil.rmtree(resume)
 
 
 def _plan(

@@ -22,6 +22,9 @@ class Dictionary(Protocol):
 
     symbols: list[str]
 
+    def __len__(self) -> int:
+        """Number of units."""
+
     def index(self, sym: str) -> int:
         """Token id of a unit."""
 

@@ -23,10 +23,9 @@ from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.group import groups_by, shared_cell
 from pipeline.metrics.quality import Quality
 from pipeline.metrics.statistic import FloatArray
-from pipeline.store import open_store
+from pipeline.store import SUBSET, open_store
 
 LEVELS = ("token", "sequence")
-SUBSET = "subset"  # the kind of ensembles that are decoded for the ablation over members alone
 
 
 @dataclass(frozen=True)

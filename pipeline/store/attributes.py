@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.store.schema import SCHEMA
 
 REGIMES = ("beam", "greedy", "teacher_forcing", "sample")
+SUBSET = "subset"  # attribute `ensemble` of some of an ensemble's members
 COMBINATIONS = ("prex", "expr", "member")
 # What the writer sets itself.
 CONSTANTS: dict[str, Any] = {"schema": SCHEMA, "log_base": "e", "complete": True}

@@ -127,7 +127,7 @@ def test_missing_from_config_is_named(tmp_path: Path) -> None:
 PARTS = """
 folder = PartFolder(Path(config.io.root) / "train" / "parts", {"a": "1", "b": "1", "c": "1"})
 if config.part is None:
-    print("made", run_parts(config, folder))
+    print("made", run_parts(config, folder, int(os.environ.get("PARTS_PER_JOB", "1"))))
 elif config.part == "b" and not (Path(config.io.root) / "mended").exists():
     raise DataError("b is broken")
 else:
@@ -159,7 +159,11 @@ def test_case_17_parts_of_a_run_arrive_below_any_path(name: str, tmp_path: Path)
     assert {path.name for path in tmp_path.iterdir()} == {"code", name}
 
 
-def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts_per_job", [1, 2, 3])
+def test_a_failed_part_is_named_and_the_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_per_job: int
+) -> None:
+    monkeypatch.setenv("PARTS_PER_JOB", str(parts_per_job))
     _stage_of_parts(tmp_path)
     root = tmp_path / "out"
     command = ("-m", "stages.train", f"io.root={root}", "train.updates=901")
@@ -167,7 +171,8 @@ def test_a_failed_part_is_named_and_the_others_stay(tmp_path: Path) -> None:
     assert failed.returncode == 1
     assert "1 of 3 parts failed: b;" in failed.stderr
     assert "error: b is broken" in failed.stderr
-    assert (root / "train" / "parts" / "a" / "updates").read_text() == "901"
+    for part in ("a", "c"):
+        assert (root / "train" / "parts" / part / "updates").read_text() == "901"
     (root / "mended").write_text("")
     mended = _run(*command, path=tmp_path / "code", cwd=tmp_path)
     assert mended.returncode == 0, mended.stderr

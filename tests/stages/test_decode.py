@@ -1,126 +1,30 @@
 from __future__ import annotations
 
-import json
-import logging
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from sentencepiece import SentencePieceTrainer
 
-from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.errors import ConfigError, DataError, PipelineError
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import build_model, load_dictionary
-from pipeline.fairseq_bridge.weights import save_weights
-from pipeline.parts import PartFolder, file_sha256, write_json
-from pipeline.store import Flag, open_store, validate
+from pipeline.errors import ConfigError, DataError
+from pipeline.store import Flag, open_store
 from stages.decode import decode
-
-SMALL = [
-    "experiment=laptop",
-    "ensemble.seeds=[1,2]",
-    "train.keep_checkpoints=3",
-    "train.average_last=2",
-    "decode.beam=2",
-    "decode.batch_sentences=4",
-]
-
-
-def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        composed = compose("pipeline", [*SMALL, *overrides])
-    composed.io.root = str(root)
-    return typed(composed)
-
-
-UPDATES = (20, 40, 60)
-ALL_SETS = settings(Path()).task.test_sets
-TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
-ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
-IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
-SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]
-ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]
-
-
-def prepare(folder: Path) -> None:
-    (folder / "fairseq").mkdir(parents=True)
-    (folder / "test").mkdir()
-    for language in ("en", "de"):
-        words = "".join(f"▁w{one} 1\n" for one in range(20))
-        (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
-    for role in TEST_SETS:
-        write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
-    write_sentences(folder / "dev.jsonl", has_reference=True)
-    write_manifest(folder)
-
-
-def write_sentences(path: Path, has_reference: bool) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for place in range(5):
-            sentence = {
-                "id": place,
-                "source": f"source {place}",
-                "reference": f"w{place}" if has_reference else None,
-                "source_pieces": [f"▁w{place}"] * place,
-                "reference_pieces": [f"▁w{place}"] if has_reference else None,
-            }
-            file.write(json.dumps(sentence) + "\n")
-
-
-def write_manifest(folder: Path) -> None:
-    files = {
-        path.relative_to(folder).as_posix(): file_sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    write_json(folder / "manifest.json", {"absent_sets": ABSENT, "files": files})
-
-
-def train(folder: Path, prepared: Path) -> None:
-    path = prepared / "fairseq" / "dict.de.txt"
-    dictionary = load_dictionary(path)
-    side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
-    configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
-    parts = PartFolder(folder, {f"seed_{seed}": f"digest {seed}" for seed in (1, 2)})
-    for seed in (1, 2):
-        with parts.building(f"seed_{seed}") as part:
-            names = ["average", *(f"update_{update:08d}" for update in UPDATES)]
-            for place, name in enumerate(names):
-                torch.manual_seed(10 * seed + place)
-                model = build_model(configuration, dictionary, dictionary)
-                save_weights(model.state_dict(), part / f"{name}.safetensors")
-            files = part.glob("*.safetensors")
-            write_json(
-                part / "model.json",
-                {
-                    "model": configuration,
-                    "seed": seed,
-                    "updates": UPDATES[-1],
-                    "vocabulary_sha256": file_sha256(path),
-                    "weights": {one.name: file_sha256(one) for one in files},
-                },
-            )
-    parts.write_manifest()
+from tests.stages.trained_members import (
+    SEARCHED,
+    made,
+    prepare,
+    prepare_and_train,
+    settings,
+    train,
+    write_manifest,
+)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("out puts: 日本")
-    prepare(root / "prepare" / "nmt_ende")
-    train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
+    prepare_and_train(root)
     return root
-
-
-def made(root: Path, part: str, *overrides: str) -> Path:
-    decode(settings(root, f"part={part}", *overrides))
-    path = root / "decode" / "nmt_ende" / part / "store.h5"
-    assert validate(path) == []
-    return path
 
 
 def test_case_17_a_store_below_any_path_has_every_sentence_and_its_origin(root: Path) -> None:
@@ -228,198 +132,30 @@ def test_the_same_part_twice_is_the_same_bytes(root: Path) -> None:
     assert made(root, "random_init.expr.newstest14").read_bytes() == first
 
 
-@pytest.fixture
-def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The parts of each run that are missing, which are made in this process."""
-    asked: list[list[str]] = []
-
-    def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
-        missing = folder.missing()
-        asked.append(missing)
-        for name in missing:
-            own: Any = OmegaConf.create(config)
-            OmegaConf.set_readonly(own, False)
-            own.part = name
-            decode(own)
-        folder.write_manifest()
-        return missing
-
-    monkeypatch.setattr("stages.decode.run_parts", run_parts)
-    return asked
+SHARDED = ["decode.part_sentences=2", "decode.batch_sentences=1"]
 
 
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
-    """The parts of each run, none of which is made."""
-    planned: list[set[str]] = []
-
-    def run_parts(config: PipelineConfig, folder: PartFolder) -> list[str]:
-        folder.root.mkdir(parents=True, exist_ok=True)
-        planned.append(set(folder.parts))
-        return []
-
-    monkeypatch.setattr("stages.decode.run_parts", run_parts)
-    return planned
-
-
-def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str]]) -> None:
-    decode(settings(root))
-    folder = root / "decode" / "nmt_ende"
-    parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert set(parts) == {
-        *(f"random_init.{kind}.{role}" for kind in ("prex", "expr") for role in SEARCHED),
-        *(f"random_init.teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
-        *(f"{member}.beam.{role}" for member in ("seed_1", "seed_2") for role in IN_DOMAIN),
-    }
-    (ensemble,) = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
-    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
-    found = report["ensembles"]["random_init"]
-    assert found["pairs"][0]["members"] == ["seed_1", "seed_2"]
-    assert (found["sentences"], found["tokens"]) == (4, 8)
-    assert found["kl_nats"] > 0
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    decode(settings(root))
-    assert asked[-1] == []
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    decode(settings(root, "decode.beam=3"))
-    assert set(asked[-1]) == {one for one in parts if "teacher_forcing" not in one}
-
-
-def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[set[str]]) -> None:
-    also = ["checkpoint", "checkpoint_average"]
-    given = [f"+ensemble@ensemble.also.{one}={one}" for one in also]
-    decode(settings(root, *given))
-    further = {one for one in planned[-1] if one.startswith("checkpoint")}
-    assert further == {
-        f"{kind}.seed_{seed}.{part}"
-        for kind in also
-        for seed in (1, 2)
-        for part in (
-            *(f"prex.{role}" for role in SEARCHED),
-            *(f"teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
-        )
-    }
-    folder = root / "decode" / "nmt_ende"
-    listed = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-    assert [(one["kind"], one["name"], len(one["members"])) for one in listed] == [
-        ("random_init", "random_init", 2),
-        ("checkpoint", "checkpoint.seed_1", 3),
-        ("checkpoint", "checkpoint.seed_2", 3),
-        ("checkpoint_average", "checkpoint_average.seed_1", 1),
-        ("checkpoint_average", "checkpoint_average.seed_2", 1),
-    ]
-    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
-    assert set(report["ensembles"]) == {"random_init", "checkpoint.seed_1", "checkpoint.seed_2"}
-    with open_store(made(root, "checkpoint.seed_2.prex.PRM", *given)) as store:
-        assert store.attributes["ensemble"] == "checkpoint"
-
-
-def test_a_further_ensemble_of_the_main_kind_is_the_main_one(
-    root: Path, planned: list[set[str]]
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("part", ["random_init.expr.MED", "random_init.teacher_forcing.MED"])
+def test_shards_make_the_blocks_and_the_part_joins_them_without_a_model(
+    root: Path, monkeypatch: pytest.MonkeyPatch, count: int, part: str
 ) -> None:
-    given = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
-    decode(settings(root, *given))
-    decode(settings(root, given[0]))
-    assert planned[0] == planned[1]
+    plain = made(root, part, *SHARDED).read_bytes()
+    assert made(root, part).read_bytes() != plain  # the setting stands in the attributes
+    for number in range(count, 0, -1):
+        decode(settings(root, f"part={part}@{number}of{count}", *SHARDED))
+    with monkeypatch.context() as patch:
+        patch.delattr("pipeline.decoding.part.decoder_of")
+        assert made(root, part, f"decode.shards={count}", *SHARDED).read_bytes() == plain
 
 
-def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
-    root: Path, planned: list[set[str]]
-) -> None:
-    given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
-    with pytest.raises(
-        PipelineError, match=r"members must differ, .* mc_dropout_1 and mc_dropout_2"
-    ):
-        decode(settings(root, *given))
-    assert planned == []
-
-
-OF_EVERY_KIND = {
-    "random_init": ("random_init", ["seed_1", "seed_2"], []),
-    "checkpoint": (
-        "checkpoint.seed_2",
-        ["seed_2.update_00000020", "seed_2.update_00000040", "seed_2.update_00000060"],
-        [],
-    ),
-    "checkpoint_average": ("checkpoint_average.seed_1", ["seed_1"], []),
-    "mc_dropout": (
-        "mc_dropout",
-        ["mc_dropout_1", "mc_dropout_2"],
-        ["ensemble.settings.members=2"],
-    ),
-    "snapshot": (
-        "snapshot.seed_1",
-        ["seed_1.update_00000020", "seed_1.update_00000040", "seed_1.update_00000060"],
-        ["ensemble.settings.cycles=3"],
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", OF_EVERY_KIND)
-@pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
-def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> None:
-    name, members, given = OF_EVERY_KIND[kind]
-    part = f"{name}.{regime}.newstest14"
-    with open_store(
-        made(root, part, f"ensemble={kind}", "decode.self_check=true", *given)
-    ) as store:
-        assert (store.attributes["ensemble"], store.members) == (kind, members)
-        logprob = store.read("/token/logprob")
-        assert len({tuple(column) for column in logprob.T}) == len(members)
-
-
-def test_means_of_checkpoints_are_made_once_and_go_when_they_are_not_asked_for(
-    root: Path, planned: list[set[str]]
-) -> None:
-    given = ["ensemble=checkpoint", "ensemble.settings.members=1", "ensemble.settings.average=2"]
-    decode(settings(root, *given))
-    made_folder = root / "resume" / "ensembles" / "nmt_ende"
-    assert len(list(made_folder.iterdir())) == 2
-    decode(settings(root))
-    assert list(made_folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("own_dictionary", [False, True])
-def test_models_that_the_user_has_decode(
-    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, own_dictionary: bool
-) -> None:
-    monkeypatch.chdir(root)
-    mine = Path("mine: a=b, 日本")
-    mine.mkdir(exist_ok=True)
-    prepared = root / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
-    words = prepared.read_text(encoding="utf-8").splitlines(keepends=True)
-    path = mine / "dict=.txt"
-    path.write_text("".join(words[:3] if own_dictionary else words), encoding="utf-8")
-    dictionary = load_dictionary(path)
-    side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
-    configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        model = build_model(configuration, dictionary, dictionary).state_dict()
-        cfg = {"model": {"_name": "transformer", "encoder": side, "decoder": side}}
-        torch.save({"args": None, "cfg": cfg, "model": model}, mine / f"lr=0.{seed}.pt")
-    given = [
-        "ensemble=imported",
-        "ensemble.seeds=[]",
-        f"ensemble.settings.checkpoints=['{mine}/lr=0.1.pt','{mine}/lr=0.2.pt']",
-        f"ensemble.settings.source_dictionary='{path}'",
-        f"ensemble.settings.target_dictionary='{path}'",
-    ]
-    caplog.set_level(logging.INFO)
-    with open_store(made(root, "imported.prex.newstest14", *given)) as store:
-        assert store.members == ["imported_1", "imported_2"]
-        assert store.n_hypothesis == 4 * 2
-    unknown = "7 of 10 source units and 2 of 5" if own_dictionary else "0 of 10 source units and 0"
-    assert f"unknown are {unknown}" in caplog.text
-
-
-def test_models_that_are_not_there_are_named(root: Path) -> None:
-    given = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
-    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* at least one, got \[\]"):
-        decode(settings(root, *given))
-    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* must name a file, got a=\.pt"):
-        decode(settings(root, *given, "ensemble.settings.checkpoints=['a=.pt']"))
+def test_what_a_lost_shard_should_have_made_is_made_by_the_part(root: Path) -> None:
+    part = "random_init.prex.MED"
+    plain = made(root, part, *SHARDED).read_bytes()
+    decode(settings(root, f"part={part}@2of3", *SHARDED))
+    (blocks,) = (root / "resume" / "decode" / "nmt_ende" / part).iterdir()
+    assert [one.name for one in blocks.iterdir()] == ["block_000001.h5"]
+    assert made(root, part, *SHARDED).read_bytes() == plain
 
 
 def test_a_part_that_is_not_planned_is_refused_with_the_names(root: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_librispeech_folder_of_ten_utterances_goes_through_the_whole_pipeline(
     for stage in (train, decode):
         # What a multirun makes in processes of their own is made here one after another.
         def run_here(
-            _: PipelineConfig, folder: PartFolder, stage: Callable[..., None] = stage
+            _: PipelineConfig, folder: PartFolder, *__: int, stage: Callable[..., None] = stage
         ) -> list[str]:
             missing = folder.missing()
             for part in missing:

@@ -17,7 +17,7 @@ from pipeline.config import ROOT
 from pipeline.report.sweep import Point, draw, summary
 from tests.conftest import copy_repository, environment_of_copy
 
-from .test_decode import prepare, train
+from .trained_members import prepare, train
 
 SMALL = (
     "experiment=laptop",

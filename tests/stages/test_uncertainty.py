@@ -135,6 +135,7 @@ def test_every_ensemble_decode_of_a_task(tmp_path: Path):
         "e.prex.newstest14": (["seed_1", "seed_2"], "e", "beam"),
         "e.prex.PRM": (["seed_1", "seed_2"], "e", "beam"),
         "e.teacher_forcing.newstest14": (["seed_1", "seed_2"], "e", "teacher_forcing"),
+        "e.subset_1_2.prex.newstest14": (["seed_1", "seed_2"], "subset", "beam"),
         "seed_1.beam.newstest14": (["seed_1"], "seed_1", "beam"),
         "seed_2.beam.newstest14": (["seed_2"], "seed_2", "beam"),
     }

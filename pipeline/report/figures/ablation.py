@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from pipeline.metrics.calibration_cells import SUBSET
 from pipeline.metrics.likelihood import sentence_nll
 from pipeline.metrics.statistic import point
 from pipeline.report.figures.evidence import TaskEvidence
 from pipeline.report.figures.sheet import Sheet
 from pipeline.report.figures.style import line, panels, shared_legend, whole_numbers
-from pipeline.store import open_store
+from pipeline.store import SUBSET, open_store
+from pipeline.uncertainty.subsets import subsets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,21 +49,6 @@ def ablation(evidence: TaskEvidence) -> Sheet:
         _draw,
         "no in-domain test set was decoded or teacher-forced",
     )
-
-
-def subsets(n_member: int, size: int, most: int, seed: int) -> list[tuple[int, ...]]:
-    """Subsets of the places of members, each sorted: all of a size, or `most` drawn without repeat.
-
-    The same seed draws the same ones.
-    """
-    if comb(n_member, size) <= most:
-        return list(combinations(range(n_member), size))
-    generator = np.random.default_rng([seed, size])
-    drawn: dict[tuple[int, ...], None] = {}
-    while len(drawn) < most:
-        chosen = generator.choice(n_member, size, replace=False)
-        drawn[tuple(sorted(chosen.tolist()))] = None
-    return list(drawn)
 
 
 def _nll_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int, float]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.metrics.calibration_cells import SUBSET, error_percent
+from pipeline.metrics.calibration_cells import error_percent
 from pipeline.metrics.decodes import (
     Decode,
     Measures,
@@ -17,6 +17,7 @@ from pipeline.metrics.decodes import (
 )
 from pipeline.metrics.quality import Quality
 from pipeline.metrics.statistic import FloatArray
+from pipeline.store import SUBSET
 
 _MAIN = "random_init"
 _SEARCHES = ("beam", "greedy")

@@ -60,6 +60,7 @@ def decode_config() -> Callable[..., Any]:
             "unk_penalty": 0.0, "min_length": 1, "max_length_ratio": 0.0,
             "max_length_offset": 12, "sampling_temperature": 1.0, "sampling_top_k": 0,
             "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
+            "parts_per_job": 1, "shards": 1, "subsets_per_size": 0,
             "search_members": [], "hypotheses": None, "self_check": False,
             "device": "cpu", "dtype": "float32",
             "also": [], "settings": {},

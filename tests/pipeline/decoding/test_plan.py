@@ -47,12 +47,53 @@ def test_every_test_set_and_the_further_decodes_of_the_in_domain_one(decode_conf
     assert plan[6].regime == "teacher_forcing"
 
 
+@pytest.mark.parametrize(
+    ("also", "roles"),
+    [
+        (["members"], ["newstest14"]),
+        (["members_ood"], ["L-DE"]),
+        (["members", "members_ood"], ["newstest14", "L-DE"]),
+    ],
+)
+def test_members_decode_the_sets_that_are_asked_for(
+    decode_config: Any, also: list[str], roles: list[str]
+) -> None:
+    plan = jobs([RANDOM_INIT], [], decode_config(also=also), TEST_SETS)
+    names = [job.name for job in plan if len(job.members) == 1]
+    assert names == [f"seed_{seed}.beam.{role}" for seed in (1, 2) for role in roles]
+
+
 def test_a_decode_that_is_asked_for_twice_is_one_job(decode_config: Any) -> None:
     config = decode_config(combination="expr", also=["expr"])
     assert [job.name for job in jobs([RANDOM_INIT], [], config, TEST_SETS)] == [
         "random_init.expr.newstest14",
         "random_init.expr.L-DE",
     ]
+
+
+def test_subsets_of_every_size_between_one_member_and_all(decode_config: Any) -> None:
+    members = [f"seed_{one}" for one in (1, 2, 3, 4)]
+    four = ensemble("random_init", "random_init", *members)
+    config = decode_config(also=["expr"], subsets_per_size=5)
+    plan = [one for one in jobs([four], [], config, TEST_SETS) if one.ensemble == "subset"]
+    assert {job.test_set for job in plan} == {"newstest14"}
+    assert [(job.combination, len(job.members)) for job in plan] == [
+        (combination, size)
+        for combination in ("prex", "expr")
+        for size, count in ((2, 5), (3, 4))
+        for _ in range(count)
+    ]
+    assert plan[5].name == "random_init.subset_1_2_3.prex.newstest14"
+    assert plan[5].members == plan[5].search_members == ("seed_1", "seed_2", "seed_3")
+    drawn = [
+        [
+            job.name
+            for job in jobs([four], [], decode_config(subsets_per_size=2, seed=seed), TEST_SETS)
+        ]
+        for seed in (0, 1, 0)
+    ]
+    assert drawn[0] != drawn[1]
+    assert drawn[0] == drawn[2]
 
 
 def test_one_ensemble_of_each_run_is_several_of_one_kind(decode_config: Any) -> None:
@@ -113,6 +154,7 @@ def test_each_of_several_ensembles_has_members_that_search(decode_config: Any) -
         ({"search_members": ["seed_1", "seed_3"]}, "distinct members .* got seed_1, seed_3"),
         ({"search_members": ["seed_1", "seed_1"]}, "distinct members .* got seed_1, seed_1"),
         ({"search_members": ["seed_1"], "hypotheses": "a.h5"}, r"must be \[\] where"),
+        ({"regime": "sample", "subsets_per_size": 2}, r"per_size must be 0 where .* is sample"),
         ({"regime": "sample", "hypotheses": "a.h5"}, r"got decode\.regime=sample"),
     ],
 )

@@ -16,7 +16,7 @@ from pipeline.metrics.likelihood import sentence_nll
 from pipeline.metrics.rejection import prediction_rejection_ratio
 from pipeline.metrics.translation import corpus_bleu, sentence_bleu
 from pipeline.report.figures import Sheet, TaskEvidence, make_figures
-from pipeline.report.figures.ablation import ablation, subsets
+from pipeline.report.figures.ablation import ablation
 from pipeline.report.figures.evidence import usable
 from pipeline.report.figures.histograms import confidence_histograms, error_histograms
 from pipeline.report.figures.rejection import rejection_curves, rejection_example
@@ -24,6 +24,7 @@ from pipeline.report.figures.reliability import reliability_diagrams
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
 from pipeline.store import open_store
 from pipeline.uncertainty.sequence import sequence_measures
+from pipeline.uncertainty.subsets import subsets
 
 FIGURES = {
     one.__name__: one
@@ -171,14 +172,6 @@ def test_ablation_covers_the_subsets_there_are(evidence: TaskEvidence) -> None:
     whole = evidence.decodes[PREX]
     bleu = corpus_bleu([str(o) for o in whole.texts], [str(o) for o in whole.references])
     assert data.loc[("newstest14", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
-
-
-def test_subsets_are_all_or_seeded_draws_without_repeat() -> None:
-    assert subsets(3, 2, 3, 0) == [(0, 1), (0, 2), (1, 2)]
-    drawn = subsets(10, 5, 20, 0)
-    assert len(set(drawn)) == 20
-    assert drawn == subsets(10, 5, 20, 0)
-    assert drawn != subsets(10, 5, 20, 1)
 
 
 def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvidence) -> None:

@@ -1,0 +1,23 @@
+"""Which members of an ensemble make its smaller ensembles."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+
+def subsets(n_member: int, size: int, most: int, seed: int) -> list[tuple[int, ...]]:
+    """Subsets of the places of members, each sorted: all of a size, or `most` drawn without repeat.
+
+    The same seed draws the same ones.
+    """
+    if comb(n_member, size) <= most:
+        return list(combinations(range(n_member), size))
+    generator = np.random.default_rng([seed, size])
+    drawn: dict[tuple[int, ...], None] = {}
+    while len(drawn) < most:
+        chosen = generator.choice(n_member, size, replace=False)
+        drawn[tuple(sorted(chosen.tolist()))] = None
+    return list(drawn)

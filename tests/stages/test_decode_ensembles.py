@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pipeline.errors import ConfigError
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.models import build_model, load_dictionary
+from pipeline.store import open_store
+from stages.decode import decode
+from tests.stages.trained_members import (
+    made,
+    prepare_and_train,
+    settings,
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("out puts: 日本")
+    prepare_and_train(root)
+    return root
+
+
+OF_EVERY_KIND = {
+    "random_init": ("random_init", ["seed_1", "seed_2"], []),
+    "checkpoint": (
+        "checkpoint.seed_2",
+        ["seed_2.update_00000020", "seed_2.update_00000040", "seed_2.update_00000060"],
+        [],
+    ),
+    "checkpoint_average": ("checkpoint_average.seed_1", ["seed_1"], []),
+    "mc_dropout": (
+        "mc_dropout",
+        ["mc_dropout_1", "mc_dropout_2"],
+        ["ensemble.settings.members=2"],
+    ),
+    "snapshot": (
+        "snapshot.seed_1",
+        ["seed_1.update_00000020", "seed_1.update_00000040", "seed_1.update_00000060"],
+        ["ensemble.settings.cycles=3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+@pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
+def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> None:
+    name, members, given = OF_EVERY_KIND[kind]
+    part = f"{name}.{regime}.newstest14"
+    with open_store(
+        made(root, part, f"ensemble={kind}", "decode.self_check=true", *given)
+    ) as store:
+        assert (store.attributes["ensemble"], store.members) == (kind, members)
+        logprob = store.read("/token/logprob")
+        assert len({tuple(column) for column in logprob.T}) == len(members)
+
+
+@pytest.mark.parametrize("own_dictionary", [False, True])
+def test_models_that_the_user_has_decode(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, own_dictionary: bool
+) -> None:
+    monkeypatch.chdir(root)
+    mine = Path("mine: a=b, 日本")
+    mine.mkdir(exist_ok=True)
+    prepared = root / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
+    words = prepared.read_text(encoding="utf-8").splitlines(keepends=True)
+    path = mine / "dict=.txt"
+    path.write_text("".join(words[:3] if own_dictionary else words), encoding="utf-8")
+    dictionary = load_dictionary(path)
+    side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
+    configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = build_model(configuration, dictionary, dictionary).state_dict()
+        cfg = {"model": {"_name": "transformer", "encoder": side, "decoder": side}}
+        torch.save({"args": None, "cfg": cfg, "model": model}, mine / f"lr=0.{seed}.pt")
+    given = [
+        "ensemble=imported",
+        "ensemble.seeds=[]",
+        f"ensemble.settings.checkpoints=['{mine}/lr=0.1.pt','{mine}/lr=0.2.pt']",
+        f"ensemble.settings.source_dictionary='{path}'",
+        f"ensemble.settings.target_dictionary='{path}'",
+    ]
+    caplog.set_level(logging.INFO)
+    with open_store(made(root, "imported.prex.newstest14", *given)) as store:
+        assert store.members == ["imported_1", "imported_2"]
+        assert store.n_hypothesis == 4 * 2
+    unknown = "7 of 10 source units and 2 of 5" if own_dictionary else "0 of 10 source units and 0"
+    assert f"unknown are {unknown}" in caplog.text
+
+
+def test_models_that_are_not_there_are_named(root: Path) -> None:
+    given = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* at least one, got \[\]"):
+        decode(settings(root, *given))
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* must name a file, got a=\.pt"):
+        decode(settings(root, *given, "ensemble.settings.checkpoints=['a=.pt']"))

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from pipeline.config import PipelineConfig
+from pipeline.errors import PipelineError
+from pipeline.parts import PartFolder
+from pipeline.store import open_store
+from stages.decode import decode
+from tests.stages.trained_members import (
+    IN_DOMAIN,
+    ONLY_SCORED,
+    SEARCHED,
+    made,
+    prepare_and_train,
+    settings,
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("out puts: 日本")
+    prepare_and_train(root)
+    return root
+
+
+@pytest.fixture
+def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The parts of each run that are missing, which are made in this process."""
+    asked: list[list[str]] = []
+
+    def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
+        missing = folder.missing()
+        asked.append(missing)
+        for name in missing:
+            own: Any = OmegaConf.create(config)
+            OmegaConf.set_readonly(own, False)
+            own.part = name
+            decode(own)
+        folder.write_manifest()
+        return missing
+
+    monkeypatch.setattr("stages.decode.run_parts", run_parts)
+    return asked
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """The parts of each run, none of which is made."""
+    planned: list[set[str]] = []
+
+    def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
+        folder.root.mkdir(parents=True, exist_ok=True)
+        planned.append(set(folder.parts))
+        return []
+
+    monkeypatch.setattr("stages.decode.run_parts", run_parts)
+    return planned
+
+
+def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str]]) -> None:
+    decode(settings(root))
+    folder = root / "decode" / "nmt_ende"
+    parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert set(parts) == {
+        *(f"random_init.{kind}.{role}" for kind in ("prex", "expr") for role in SEARCHED),
+        *(f"random_init.teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
+        *(f"{member}.beam.{role}" for member in ("seed_1", "seed_2") for role in SEARCHED),
+    }
+    (ensemble,) = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
+    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
+    found = report["ensembles"]["random_init"]
+    assert found["pairs"][0]["members"] == ["seed_1", "seed_2"]
+    assert (found["sentences"], found["tokens"]) == (4, 8)
+    assert found["kl_nats"] > 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    decode(settings(root))
+    assert asked[-1] == []
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    decode(settings(root, "decode.beam=3"))
+    assert set(asked[-1]) == {one for one in parts if "teacher_forcing" not in one}
+
+
+def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[set[str]]) -> None:
+    also = ["checkpoint", "checkpoint_average"]
+    given = [f"+ensemble@ensemble.also.{one}={one}" for one in also]
+    decode(settings(root, *given))
+    further = {one for one in planned[-1] if one.startswith("checkpoint")}
+    assert further == {
+        f"{kind}.seed_{seed}.{part}"
+        for kind in also
+        for seed in (1, 2)
+        for part in (
+            *(f"prex.{role}" for role in SEARCHED),
+            *(f"teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),
+        )
+    }
+    folder = root / "decode" / "nmt_ende"
+    listed = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
+    assert [(one["kind"], one["name"], len(one["members"])) for one in listed] == [
+        ("random_init", "random_init", 2),
+        ("checkpoint", "checkpoint.seed_1", 3),
+        ("checkpoint", "checkpoint.seed_2", 3),
+        ("checkpoint_average", "checkpoint_average.seed_1", 1),
+        ("checkpoint_average", "checkpoint_average.seed_2", 1),
+    ]
+    report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
+    assert set(report["ensembles"]) == {"random_init", "checkpoint.seed_1", "checkpoint.seed_2"}
+    with open_store(made(root, "checkpoint.seed_2.prex.PRM", *given)) as store:
+        assert store.attributes["ensemble"] == "checkpoint"
+
+
+def test_a_subset_of_the_members_decodes_for_the_ablation(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=checkpoint", "decode.subsets_per_size=1"]
+    decode(settings(root, *given))
+    subsets = sorted(one for one in planned[-1] if ".subset_" in one)
+    assert len(subsets) == 2 * 2 * len(IN_DOMAIN)  # training runs, combinations
+    part = next(one for one in subsets if one.endswith("expr.newstest14"))
+    with open_store(made(root, part, *given)) as store:
+        assert store.attributes["ensemble"] == "subset"
+        assert store.n_member == 2
+        assert store.combination == "expr"
+
+
+def test_blocks_of_a_test_set_are_shared_out_over_shards(
+    root: Path, planned: list[set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared_out: dict[str, list[str]] = {}
+
+    def run_pieces(_: PipelineConfig, __: PartFolder, pieces: dict[str, list[str]]) -> None:
+        shared_out.update(pieces)
+
+    monkeypatch.setattr("stages.decode.run_pieces", run_pieces)
+    decode(settings(root, "decode.shards=2", "decode.part_sentences=3"))
+    assert set(shared_out) == planned[-1]
+    part = "random_init.prex.PRM"
+    assert shared_out[part] == [f"{part}@1of2", f"{part}@2of2"]
+    decode(settings(root, "decode.shards=2"))
+    assert not any(shared_out.values())
+
+
+def test_a_further_ensemble_of_the_main_kind_is_the_main_one(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
+    decode(settings(root, *given))
+    decode(settings(root, given[0]))
+    assert planned[0] == planned[1]
+
+
+def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
+    with pytest.raises(
+        PipelineError, match=r"members must differ, .* mc_dropout_1 and mc_dropout_2"
+    ):
+        decode(settings(root, *given))
+    assert planned == []
+
+
+def test_means_of_checkpoints_are_made_once_and_go_when_they_are_not_asked_for(
+    root: Path, planned: list[set[str]]
+) -> None:
+    given = ["ensemble=checkpoint", "ensemble.settings.members=1", "ensemble.settings.average=2"]
+    decode(settings(root, *given))
+    made_folder = root / "resume" / "ensembles" / "nmt_ende"
+    assert len(list(made_folder.iterdir())) == 2
+    decode(settings(root))
+    assert list(made_folder.iterdir()) == []

@@ -1,0 +1,76 @@
+"""The multiruns that a stage starts for its parts, and for pieces of parts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import open_dict
+
+import stages
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.errors import PipelineError
+from pipeline.parts import PartFolder
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands of a run that make nothing; the first of two fails."""
+    commands: list[list[str]] = []
+
+    def run_group(command: list[str]) -> int:
+        commands.append(command)
+        return len(commands) % 2
+
+    monkeypatch.setattr("stages._run_group", run_group)
+    return commands
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
+    given = ["hydra/launcher=slurm", "hydra.launcher.partition=long", f"io.root='{tmp_path}'"]
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        composed = compose("pipeline", given, return_hydra_config=True)
+    hydra_config = HydraConfig()
+    with open_dict(composed):
+        hydra_config.set_config(composed)
+        del composed["hydra"]
+        composed.from_config = "a b.yaml"
+    monkeypatch.setattr(HydraConfig, "get", lambda: hydra_config.cfg.hydra)
+    return typed(composed)
+
+
+def test_shards_and_then_parts_go_to_the_chosen_launcher(
+    config: PipelineConfig, commands: list[list[str]], tmp_path: Path
+) -> None:
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys("abc", "digest"))
+    pieces = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
+    with pytest.raises(PipelineError, match="pieces of parts failed"):
+        stages.run_pieces(config, folder, pieces)
+    stages.run_pieces(config, folder, pieces)
+    with pytest.raises(PipelineError, match="3 of 3 parts failed: a, b, c;"):
+        stages.run_parts(config, folder, 2)
+    same = [
+        *(sys.executable, "-m", "stages.decode", "--multirun"),
+        *("from_config='a b.yaml'", f"io.root='{tmp_path}'"),
+    ]
+    launcher = ["hydra/launcher=slurm", "hydra.launcher.partition=long"]
+    assert commands == [
+        *2 * [[*same, "part='a@1of2','a@2of2','c@1of2','c@2of2'", *launcher]],
+        [*same, "part='a + b','c'", *launcher],
+    ]
+
+
+def test_no_run_is_started_for_nothing(
+    config: PipelineConfig, commands: list[list[str]], tmp_path: Path
+) -> None:
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
+    stages.run_pieces(config, folder, {"a": []})
+    with folder.building("a"):
+        pass
+    stages.run_pieces(config, folder, {"a": ["a@1of2", "a@2of2"]})
+    assert stages.run_parts(config, folder) == []
+    assert commands == []

@@ -1,0 +1,116 @@
+"""What prepare and train leave on disk, made up, for the tests of decode."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, PipelineConfig, typed
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.models import build_model, load_dictionary
+from pipeline.fairseq_bridge.weights import save_weights
+from pipeline.parts import PartFolder, file_sha256, write_json
+from pipeline.store import validate
+from stages.decode import decode
+
+SMALL = [
+    "experiment=laptop",
+    "ensemble.seeds=[1,2]",
+    "train.keep_checkpoints=3",
+    "train.average_last=2",
+    "decode.beam=2",
+    "decode.batch_sentences=4",
+]
+
+
+def settings(root: Path, *overrides: str) -> PipelineConfig:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        composed = compose("pipeline", [*SMALL, *overrides])
+    composed.io.root = str(root)
+    return typed(composed)
+
+
+UPDATES = (20, 40, 60)
+ALL_SETS = settings(Path()).task.test_sets
+TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
+ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
+IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
+SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]
+ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]
+
+
+def prepare(folder: Path) -> None:
+    (folder / "fairseq").mkdir(parents=True)
+    (folder / "test").mkdir()
+    for language in ("en", "de"):
+        words = "".join(f"▁w{one} 1\n" for one in range(20))
+        (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
+    for role in TEST_SETS:
+        write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
+    write_sentences(folder / "dev.jsonl", has_reference=True)
+    write_manifest(folder)
+
+
+def write_sentences(path: Path, has_reference: bool) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for place in range(5):
+            sentence = {
+                "id": place,
+                "source": f"source {place}",
+                "reference": f"w{place}" if has_reference else None,
+                "source_pieces": [f"▁w{place}"] * place,
+                "reference_pieces": [f"▁w{place}"] if has_reference else None,
+            }
+            file.write(json.dumps(sentence) + "\n")
+
+
+def write_manifest(folder: Path) -> None:
+    files = {
+        path.relative_to(folder).as_posix(): file_sha256(path)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    write_json(folder / "manifest.json", {"absent_sets": ABSENT, "files": files})
+
+
+def train(folder: Path, prepared: Path) -> None:
+    path = prepared / "fairseq" / "dict.de.txt"
+    dictionary = load_dictionary(path)
+    side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
+    configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
+    parts = PartFolder(folder, {f"seed_{seed}": f"digest {seed}" for seed in (1, 2)})
+    for seed in (1, 2):
+        with parts.building(f"seed_{seed}") as part:
+            names = ["average", *(f"update_{update:08d}" for update in UPDATES)]
+            for place, name in enumerate(names):
+                torch.manual_seed(10 * seed + place)
+                model = build_model(configuration, dictionary, dictionary)
+                save_weights(model.state_dict(), part / f"{name}.safetensors")
+            files = part.glob("*.safetensors")
+            write_json(
+                part / "model.json",
+                {
+                    "model": configuration,
+                    "seed": seed,
+                    "updates": UPDATES[-1],
+                    "vocabulary_sha256": file_sha256(path),
+                    "weights": {one.name: file_sha256(one) for one in files},
+                },
+            )
+    parts.write_manifest()
+
+
+def prepare_and_train(root: Path) -> None:
+    """Random models of two seeds, three checkpoints each, and test sets of five sentences."""
+    prepare(root / "prepare" / "nmt_ende")
+    train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
+
+
+def made(root: Path, part: str, *overrides: str) -> Path:
+    decode(settings(root, f"part={part}", *overrides))
+    path = root / "decode" / "nmt_ende" / part / "store.h5"
+    assert validate(path) == []
+    return path
