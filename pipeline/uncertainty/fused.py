@@ -31,10 +31,18 @@ _EXPONENT_BIAS = np.int32(127)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Machine code of loops that become vector code."""
+    """Machine code of loops that become vector code, the same whether just made or read back.
+
+    What it calls becomes a part of it: of two copies that were rounded differently, a process that
+    compiles would take one, and a process that reads machine code back the other.
+    """
     # Sums in another order, and no test for division by zero.
     return machine_code(
-        function, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy"
+        function,
+        inline="always",
+        nogil=True,
+        fastmath={"reassoc", "contract", "nsz"},
+        error_model="numpy",
     )
 
 

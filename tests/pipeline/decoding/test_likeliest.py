@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.config import ROOT
 from pipeline.decoding.likeliest import likeliest_tokens
 
 
@@ -68,3 +73,27 @@ def test_a_token_that_is_impossible_takes_no_part() -> None:
     assert log_total[0, 0] == pytest.approx(np.log(7))
     assert token[0, -1] == 3
     assert best[0, -1] < np.exp(-80)
+
+
+PRINTED = """
+import numpy as np
+from pipeline.decoding.likeliest import likeliest_tokens
+
+random = np.random.default_rng(0)
+logits = (4 * random.normal(size=(4, 50, 122))).astype(np.float32)
+weight = random.dirichlet(np.ones(4), size=50).astype(np.float32)
+log_total, best = np.zeros((50, 4), np.float32), np.zeros((50, 6), np.float32)
+likeliest_tokens(logits, weight, np.ones(122, np.float32), log_total, best, np.zeros((50, 6), int))
+print(log_total.tobytes().hex(), best.tobytes().hex())
+"""
+
+
+def test_machine_code_gives_the_same_bytes_made_and_read_back(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PRINTED]
+    made, read_back = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert list(tmp_path.rglob("likeliest.likeliest_tokens*.nbc"))
+    assert made == read_back
