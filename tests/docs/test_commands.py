@@ -31,6 +31,8 @@ SHOWN = {
 
 def _kind(words: tuple[str, ...]) -> str:
     program, *rest = words
+    if program == "export" or "=" in program:
+        return "environment"
     if program == "python" and rest[0] == "-m":
         return "stage" if rest[1].startswith("stages.") else "module"
     if program == "python":
@@ -63,6 +65,26 @@ def _make(words: tuple[str, ...]) -> None:
         assert (ROOT / "tests" / "bench" / f"{part}.py").is_file()
 
 
+def _dvc(words: tuple[str, ...]) -> None:
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    tasks = yaml.safe_load((ROOT / "conf" / "dag.yaml").read_text(encoding="utf-8"))["tasks"]
+    for target in (word for word in words if "@" in word):
+        stage, _, task = target.partition("@")
+        assert stage in stages
+        assert task in tasks
+    _help(words)
+
+
+def _environment(words: tuple[str, ...]) -> None:
+    """Variables, of the shell or of one command, which is then run: it is a line of Python."""
+    assignments = [word for word in words if re.match(r"[A-Z_]+=", word)]
+    command = [word for word in words if word not in ("export", *assignments)]
+    assert assignments
+    if command:
+        assert command[:2] == ["python", "-c"]
+        _succeeds(["env", *assignments, *command])
+
+
 def _script(words: tuple[str, ...]) -> None:
     assert (ROOT / words[1]).is_file()
 
@@ -87,7 +109,8 @@ def _help(words: tuple[str, ...]) -> None:
 CHECKS = {
     "stage": _stage,
     "module": _help,
-    "dvc": _help,
+    "dvc": _dvc,
+    "environment": _environment,
     "pre-commit": _help,
     "make": _make,
     "script": _script,
