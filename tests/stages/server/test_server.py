@@ -34,7 +34,7 @@ def downloaded(client: MlflowClient, run: Run, name: str) -> str:
 
 def test_a_range_is_swept_and_its_points_stand_under_one_parent(client: MlflowClient) -> None:
     points = runs_of(client, "sweep")
-    assert {run.data.params["uncertainty.temperature"] for run in points} == {"1.0", "2.0"}
+    assert {run.data.params["uncertainty.temperature"] for run in points} == {"1", "2"}
     (parent,) = {run.data.tags["mlflow.parentRunId"] for run in points}
     assert {"summary.csv", "summary.md", "summary.svg"} <= artifacts(client, client.get_run(parent))
     assert {run.info.status for run in (*points, client.get_run(parent))} == {"FINISHED"}
