@@ -108,7 +108,9 @@ def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
         command, cwd=code, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr[-4000:]
-    assert "left out, unless it is given: ensemble.also, decode.also" in result.stderr
+    assert (
+        "left out, unless it is given: ensemble.also, decode.also" in result.stdout + result.stderr
+    )
     (cells,) = results.glob("sweep/nmt_ende/point-*/metrics/nmt_ende/cells.csv")
     frame = pd.read_csv(cells)
     assert frame["value"].notna().any()
