@@ -159,7 +159,7 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     decode_to_store(decoder, test_set, path, attributes, "dry run", folder / "blocks")
     assert validate(path) == []
     with open_store(path) as store:
-        shape = store.logprob.shape
+        shape = store.read("/token/logprob").shape
     assert shape[1] == N_MEMBER
     return f"a valid store of {shape[0]} tokens, {path.stat().st_size / 1e3:.0f} kB"
 
