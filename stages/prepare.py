@@ -21,6 +21,7 @@ from pipeline.data.evaluation_sets import (
     why_absent,
     write_rows,
 )
+from pipeline.data.paper_check import check_present, size_differences
 from pipeline.data.parallel import ParallelData, make_parallel_data
 from pipeline.data.speech.card import speech_card, speech_manifest
 from pipeline.data.speech.prepared import (
@@ -40,6 +41,8 @@ _log = logging.getLogger(__name__)
 
 def prepare(config: PipelineConfig) -> None:
     """Make {io.root}/prepare/{task.name}/: units, training data, test sets, card, manifest."""
+    if config.data.check_paper_sizes:
+        check_present(config.data, config.task)
     Path(config.data.downloads).mkdir(parents=True, exist_ok=True)
     _FAMILIES[config.task.family](config)
 
@@ -64,7 +67,8 @@ def _prepare_translation(config: PipelineConfig) -> None:
             text_sets = subsets(parallel)
             card = data_card(task, text_sets, sets, absent, parallel.counts)
             manifest = _manifest(config, parallel, sets, absent, units)
-            _finish(folder, card, manifest | {"subsets": list(sizes(text_sets))})
+            manifest |= {"subsets": list(sizes(text_sets))}
+            _finish(folder, card, manifest | _against_paper(config, manifest))
 
 
 def _prepare_speech(config: PipelineConfig) -> None:
@@ -86,6 +90,7 @@ def _prepare_speech(config: PipelineConfig) -> None:
             for role, corpus in sets.test.items()
         }
         manifest = speech_manifest(task, training, test, sets.absent)
+        manifest |= _against_paper(config, manifest)
         _finish(folder, speech_card(task, training, test, sets.absent), manifest)
 
 
@@ -94,6 +99,16 @@ _FAMILIES = {"translation": _prepare_translation, "speech": _prepare_speech}
 
 def _target(config: PipelineConfig) -> Path:
     return Path(config.io.root) / "prepare" / config.task.name
+
+
+def _against_paper(config: PipelineConfig, manifest: dict[str, Any]) -> dict[str, list[str]]:
+    """Where sets have another size than the paper's, told too; empty unless that is asked for."""
+    if not config.data.check_paper_sizes:
+        return {}
+    differences = size_differences(config.task.name, manifest["counts"])
+    for one in differences:
+        _log.warning("not as in the paper: %s", one)
+    return {"not_as_in_the_paper": differences}
 
 
 def _finish(folder: Path, card: str, manifest: dict[str, Any]) -> None:
