@@ -50,6 +50,8 @@ def name_transcripts(config: PipelineConfig) -> None:
     for test_set in config.task.test_sets.values():
         if test_set.kind == "spoken" and config.data.librispeech is not None:
             test_set.corpus = f"LibriSpeech {test_set.librispeech_subset}, transcripts"
+        elif test_set.kind == "debian_reference" and config.data.khresmoi is not None:
+            test_set.corpus = "Khresmoi-Summary, dev and test"
         elif test_set.kind == "meetings" and speech.ami is not None:
             test_set.corpus = "AMI"
         elif test_set.kind == "other_language" and speech.common_voice is not None:

@@ -84,6 +84,7 @@ class DataConfig:
     dev: str | None = None
     test: str | None = None
     librispeech: str | None = None
+    khresmoi: str | None = None
     check_paper_sizes: bool = MISSING
     downloads: str = MISSING
     packages: str | None = None

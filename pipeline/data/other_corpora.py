@@ -12,6 +12,7 @@ from pipeline.data.clean import CleaningRules, clean
 from pipeline.data.corpus import AlignedSentence, Corpus, align
 from pipeline.data.debian_reference import read_debian_reference
 from pipeline.data.game_dialogue import read_game_dialogue
+from pipeline.data.khresmoi import read_khresmoi
 from pipeline.data.language import languages_of
 from pipeline.data.split import hold_out
 from pipeline.data.transcripts import read_transcripts
@@ -51,6 +52,9 @@ def make_other_set(
         corpus = read_user_files(test_set.corpus, path, languages[:1], languages[1:2])
         sentences = as_given(corpus, data.test_sentences, counts)
         return OtherSet(corpus, sentences, dict(counts))
+    if test_set.kind == "debian_reference" and data.khresmoi is not None:
+        corpus = read_khresmoi(Path(data.khresmoi), languages[:2])
+        return OtherSet(corpus, as_given(corpus, data.test_sentences, counts), dict(counts))
     if test_set.kind == "debian_reference":
         corpus = read_debian_reference(data, sorted(languages))
     else:

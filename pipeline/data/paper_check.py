@@ -44,6 +44,8 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, str, Pape
         yield "data.train", str(data.train), TRAINING[task.name]
         if data.librispeech is not None:
             yield "data.librispeech", data.librispeech, TEST_SETS["LTC"]
+        if data.khresmoi is not None:
+            yield "data.khresmoi", data.khresmoi, TEST_SETS["MED"]
         return
     speech = data.speech
     for path in speech.train:

@@ -31,7 +31,9 @@ def test_every_missing_corpus_is_named_with_its_publisher(tmp_path: Path) -> Non
 
 def test_a_side_of_the_training_text_is_enough_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "train.en.gz").touch()
-    settings = _settings(f"data.train={tmp_path}/train", f"data.librispeech={tmp_path}")
+    settings = _settings(
+        f"data.train={tmp_path}/train", f"data.librispeech={tmp_path}", f"data.khresmoi={tmp_path}"
+    )
     check_present(settings.data, settings.task)
     (tmp_path / "train.en.gz").unlink()
     with pytest.raises(DataError, match=r"data\.train .*WMT'17 EN-DE, 4,500,000 .*statmt\.org"):
