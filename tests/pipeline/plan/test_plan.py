@@ -85,7 +85,7 @@ def test_the_papers_translation_takes_hundreds_of_gpu_hours() -> None:
         ("ensemble.seeds=[1,2,3,4,5,6,7,8]", "decode"),
         ("decode.beam=10", "decode"),
         ("metrics.resamples=2000", "metrics"),
-        ("uncertainty.temperature=[1,10]", "uncertainty"),
+        ("uncertainty.temperature=[1,2,5,10,20,50]", "uncertainty"),
     ],
 )
 def test_every_number_follows_the_settings(change: str, grows: str) -> None:
