@@ -45,10 +45,11 @@ def jobs(
     Every test set that is to be searched, by the main ensembles with `decode.combination` and,
     where `decode.also` has expr, by that posterior. By each of their members alone on in-domain
     sets where it has members, on the others where it has members_ood. By `decode.subsets_per_size`
-    subsets of every number of members between one and all on in-domain sets. By further ensembles
-    with `decode.combination` alone. The references by teacher forcing where it has that: in-domain
-    sets, and those whose `regimes` ask for it. Raises ConfigError where the members that shall
-    search are none of the main ensembles', or the regime does not search.
+    subsets of every number of members between one and all on in-domain sets, where the regime
+    searches. By further ensembles with `decode.combination` alone. The references by teacher
+    forcing where it has that: in-domain sets, and those whose `regimes` ask for it. Raises
+    ConfigError where the members that shall search are none of the main ensembles', or the regime
+    does not search.
     """
     _check_search(decode, main)
     searched = {role: one for role, one in test_sets.items() if "search" in one.regimes}
@@ -72,7 +73,7 @@ def jobs(
     ]
     for ensemble in main:
         plan += _jobs_of_members(ensemble, by_members, decode.regime)
-        for combination in combinations:
+        for combination in combinations if decode.regime in _SEARCHES else ():
             plan += _jobs_of_subsets(ensemble, in_domain, decode, combination)
     if "teacher_forcing" in decode.also:
         plan += [
@@ -157,11 +158,6 @@ def _check_search(decode: DecodeConfig, main: Sequence[Ensemble]) -> None:
         raise ConfigError(
             f"decode.search_members must be [] where decode.hypotheses names a store, "
             f"got {', '.join(chosen)}"
-        )
-    if decode.regime not in _SEARCHES and decode.subsets_per_size:
-        raise ConfigError(
-            f"decode.subsets_per_size must be 0 where decode.regime is {decode.regime}, "
-            f"got {decode.subsets_per_size}"
         )
     if decode.regime not in _SEARCHES and (chosen or decode.hypotheses is not None):
         raise ConfigError(

@@ -94,6 +94,8 @@ def test_subsets_of_every_size_between_one_member_and_all(decode_config: Any) ->
     ]
     assert drawn[0] != drawn[1]
     assert drawn[0] == drawn[2]
+    sampled = jobs([four], [], decode_config(regime="sample", subsets_per_size=2), TEST_SETS)
+    assert not any(job.ensemble == "subset" for job in sampled)
 
 
 def test_one_ensemble_of_each_run_is_several_of_one_kind(decode_config: Any) -> None:
@@ -154,7 +156,6 @@ def test_each_of_several_ensembles_has_members_that_search(decode_config: Any) -
         ({"search_members": ["seed_1", "seed_3"]}, "distinct members .* got seed_1, seed_3"),
         ({"search_members": ["seed_1", "seed_1"]}, "distinct members .* got seed_1, seed_1"),
         ({"search_members": ["seed_1"], "hypotheses": "a.h5"}, r"must be \[\] where"),
-        ({"regime": "sample", "subsets_per_size": 2}, r"per_size must be 0 where .* is sample"),
         ({"regime": "sample", "hypotheses": "a.h5"}, r"got decode\.regime=sample"),
     ],
 )
