@@ -47,13 +47,16 @@ def jobs(
     sets where it has members, on the others where it has members_ood. By `decode.subsets_per_size`
     subsets of every number of members between one and all on in-domain sets, where the regime
     searches. By further ensembles with `decode.combination` alone. The references by teacher
-    forcing where it has that: in-domain sets, and those whose `regimes` ask for it. Raises
-    ConfigError where the members that shall search are none of the main ensembles', or the regime
-    does not search.
+    forcing where it has that, or where that is the regime, which then searches nothing: in-domain
+    sets, and those whose `regimes` ask for it. Raises ConfigError where the members that shall
+    search are none of the main ensembles', or the regime does not search.
     """
     _check_search(decode, main)
     searched = {role: one for role, one in test_sets.items() if "search" in one.regimes}
     in_domain = [role for role, one in searched.items() if one.in_domain]
+    scores = "teacher_forcing" in (decode.regime, *decode.also)
+    if decode.regime == "teacher_forcing":
+        searched = {}
     by_members = [
         role
         for role in searched
@@ -75,7 +78,7 @@ def jobs(
         plan += _jobs_of_members(ensemble, by_members, decode.regime)
         for combination in combinations if decode.regime in _SEARCHES else ():
             plan += _jobs_of_subsets(ensemble, in_domain, decode, combination)
-    if "teacher_forcing" in decode.also:
+    if scores:
         plan += [
             _job(ensemble, role, "teacher_forcing", decode.combination)
             for ensemble in (*main, *further)

@@ -106,6 +106,11 @@ def _help(words: tuple[str, ...]) -> None:
     _succeeds([program, *words[1:], "--help"])
 
 
+def _pytest(words: tuple[str, ...]) -> None:
+    assert all((ROOT / word).exists() for word in words if word.startswith("tests/"))
+    _help(words)
+
+
 CHECKS = {
     "stage": _stage,
     "module": _help,
@@ -113,6 +118,7 @@ CHECKS = {
     "environment": _environment,
     "pre-commit": _help,
     "make": _make,
+    "pytest": _pytest,
     "script": _script,
     "activation": _activation,
     "sacrebleu": _test_set_of_sacrebleu,

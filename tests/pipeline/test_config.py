@@ -156,8 +156,8 @@ def test_a_speech_task_brings_its_model_training_and_decoding() -> None:
 @pytest.mark.parametrize(
     ("task", "model", "updates", "members", "checkpoints"),
     [
-        ("nmt_ende", "transformer_big", 193_000, 10, (10, 1, 1)),
-        ("nmt_enfr", "transformer_big", 800_000, 10, (10, 1, 1)),
+        ("nmt_ende", "transformer_wmt_en_de_big", 193_000, 10, (10, 1, 1)),
+        ("nmt_enfr", "transformer_wmt_en_de_big", 800_000, 10, (10, 1, 1)),
         ("asr", "vggtransformer_2", 704_000, 6, (6, 5, 5)),
     ],
 )

@@ -164,3 +164,14 @@ def test_members_that_cannot_search_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         jobs([RANDOM_INIT], [], decode_config(**settings), TEST_SETS)
+
+
+def test_teacher_forcing_as_the_regime_scores_references_and_searches_nothing(
+    decode_config: Any,
+) -> None:
+    config = decode_config(regime="teacher_forcing", also=["expr", "members"])
+    plan = jobs([RANDOM_INIT], [], config, TEST_SETS)
+    assert [job.name for job in plan] == [
+        "random_init.teacher_forcing.newstest14",
+        "random_init.teacher_forcing.L-DEDE",
+    ]
