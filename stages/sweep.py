@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import tracking
-from pipeline.config import MACHINE_KEYS, PipelineConfig, plain
+from pipeline.config import MACHINE_KEYS, PipelineConfig, implementation, plain
 from pipeline.errors import DataError
 from pipeline.parts import digest, file_sha256, write_json
 from pipeline.report.sweep import Point, write_summary
@@ -57,7 +57,8 @@ def sweep(config: PipelineConfig) -> None:
         _start_from(root / "decode" / task, decoded / "decode" / task)
         decode(_inside(config, decoded))
     made_from = digest(
-        *(code_digest(stage) for stage in ("uncertainty", "metrics")),
+        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
+        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
         file_sha256(decoded / "decode" / task / "manifest.json"),
         *(plain(getattr(config, key)) for key in ("seed", "task", "uncertainty", "metrics")),
     )
@@ -90,6 +91,10 @@ def _report(config: PipelineConfig, home: Path, numbers: dict[str, float], point
         written = write_summary(home, points)
         tracking.open_parent(config).artifacts(*written)
     _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
+
+
+def _plug_ins(functions: Mapping[str, str]) -> list[Callable[..., Any]]:
+    return [implementation(dotted, name) for name, dotted in functions.items()]
 
 
 def _key(config: PipelineConfig, *keys: str) -> str:

@@ -27,7 +27,8 @@ def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
     dev = inputs.prepared.file("dev.jsonl")
     made_from = digest(
         inputs.code,
-        [[one.model_sha256 for one in ensemble.members] for ensemble in several],
+        [[(one.name, one.model_sha256) for one in ensemble.members] for ensemble in several],
+        [inputs.decode.device, inputs.decode.dtype],
         [file_sha256(one) for ensemble in several for one in inputs.dictionaries(ensemble)],
         file_sha256(dev),
     )

@@ -13,7 +13,7 @@ from pipeline.decoding.job_settings import settings_of
 from pipeline.decoding.plan import Job
 from pipeline.decoding.prepared import Prepared
 from pipeline.ensembles import Ensemble, Member, load
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.parts import digest, file_sha256
 
 if TYPE_CHECKING:
@@ -99,14 +99,19 @@ class Inputs:
         return None if taken is None else Given(taken, test_set, self._units(taken))
 
     def search_members(self, job: Job) -> Sequence[str]:
-        """Who found the hypotheses: members of the job, or those that a given store names."""
-        from pipeline.store import is_store, open_store
+        """Who found the hypotheses: members of the job, or those that a given store names.
+
+        Raises StoreError where that store is faulty.
+        """
+        from pipeline.store import is_store, open_store, validate
 
         taken = self.hypotheses(job)
         if taken is None:
             return job.search_members
         if not is_store(taken):
             return []
+        for fault in validate(taken):
+            raise StoreError(fault)
         with open_store(taken) as store:
             names: Sequence[str] = store.attributes.get("search_members", [])
         return names

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.config import implementation
 from pipeline.decoding.estimate import estimate, refuse_what_does_not_fit
+from pipeline.decoding.impossible import NotANumberError
 from pipeline.decoding.inputs import Inputs, check_weights
 from pipeline.decoding.job_settings import settings_of, store_attributes
 from pipeline.decoding.plan import Job
@@ -82,7 +83,10 @@ def _make_blocks(
     blocks[0].path.parent.mkdir(parents=True, exist_ok=True)
     refuse_what_does_not_fit(expected, blocks[0].path.parent, job.name)
     if inputs.decode.self_check:
-        _check_itself(decoder, job, test_set)
+        try:
+            _check_itself(decoder, job, test_set)
+        except NotANumberError as error:
+            raise error.named(attributes) from None
     decode_blocks(decoder, test_set, blocks, attributes, f"decode {job.name}", row)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.job import TrainJob
+from pipeline.parts import digest
 
 # Where the processes of a job on several nodes meet: 20000 to 29999, by the number of the job.
 _FIRST_PORT, _PORTS = 20_000, 10_000
@@ -62,16 +63,22 @@ def train_in_processes(job: TrainJob) -> None:
     path = job.resume / "job.json"
     job.write(path)
     count = int(job.train["processes"])
-    command = [*torchrun(count, os.environ), "-m", "pipeline.fairseq_bridge.worker", str(path)]
+    command = [
+        *torchrun(count, job.title, os.environ),
+        "-m",
+        "pipeline.fairseq_bridge.worker",
+        str(path),
+    ]
     if subprocess.run(command, check=False).returncode != 0:
         raise PipelineError(f"{job.title}: one of {count} training processes failed, see above")
 
 
-def torchrun(count: int, environment: Mapping[str, str]) -> list[str]:
+def torchrun(count: int, title: str, environment: Mapping[str, str]) -> list[str]:
     """The command that starts and numbers `count` processes, before what they run.
 
-    In a Slurm job of several nodes srun starts one torchrun a node, and they meet on this one, at a
-    port of the job's own. Raises ConfigError where the nodes cannot have equal shares.
+    title: what is trained. In a Slurm job of several nodes srun starts one torchrun a node, and
+    they meet on this one, at a port and under a name that are this training's own. Raises
+    ConfigError where the nodes cannot have equal shares.
     """
     nodes = int(environment.get("SLURM_JOB_NUM_NODES", "1"))
     command = [sys.executable, "-m", "torch.distributed.run"]
@@ -81,12 +88,12 @@ def torchrun(count: int, environment: Mapping[str, str]) -> list[str]:
         raise ConfigError(
             f"train.processes must be a multiple of the {nodes} nodes of the job, got {count}"
         )
-    job = environment["SLURM_JOB_ID"]
-    port = _FIRST_PORT + int(job) % _PORTS
+    meeting = digest(environment["SLURM_JOB_ID"], title)
+    port = _FIRST_PORT + int(meeting, 16) % _PORTS
     return [
         *("srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"),
         *(*command, f"--nnodes={nodes}", f"--nproc-per-node={count // nodes}"),
-        *("--rdzv-backend=c10d", f"--rdzv-id={job}"),
+        *("--rdzv-backend=c10d", f"--rdzv-id={meeting[:16]}"),
         f"--rdzv-endpoint={socket.gethostname()}:{port}",
     ]
 

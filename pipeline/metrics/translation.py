@@ -72,7 +72,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> BleuCounts:
     """Count the n-grams of each sentence once; DataError where the numbers of texts differ.
 
-    What was counted is kept, as cells and figures ask for the same texts: do not write to it.
+    What was counted is kept, as cells and figures ask for the same texts: it cannot be written to.
     """
     _refuse_unequal(hypotheses, references)
     return _counted(tuple(hypotheses), tuple(references))
@@ -90,7 +90,7 @@ def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCo
     hypothesis_tokens = np.array([one.sys_len for one in scored], dtype=np.float64)
     reference_tokens = np.array([one.ref_len for one in scored], dtype=np.float64)
     percent = np.array([one.score for one in scored], dtype=np.float64)
-    return BleuCounts(
+    counts = BleuCounts(
         # sacrebleu's product of rounded logarithms can end just above 100.
         np.where(hypothesis_tokens + reference_tokens > 0, np.minimum(percent, 100), 100),
         np.array([one.counts for one in scored], dtype=np.float64).reshape(-1, _ORDER),
@@ -98,6 +98,9 @@ def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCo
         hypothesis_tokens,
         reference_tokens,
     )
+    for array in vars(counts).values():
+        array.setflags(write=False)
+    return counts
 
 
 def corpus_bleu_statistic(counts: BleuCounts) -> Statistic:

@@ -11,9 +11,8 @@ from pipeline.store.place import place_of
 from pipeline.uncertainty.blocks import Block
 from pipeline.uncertainty.kernel import Float64
 
-# Under ExPr the forms with uniform weights may be negative without any fault; so may what is known
-# of one token alone.
-MAY_BE_NEGATIVE = ("expr_mi", "expr_epkl", "prex_pmi", "expr_pmi")
+# Under ExPr the forms with uniform weights may be negative without any fault, of one token too.
+MAY_BE_NEGATIVE = ("expr_mi", "expr_epkl", "expr_pmi")
 # A sound store may be this far off: two of its numbers, each rounded in half precision.
 _ROUNDING_NATS = 2e-2
 

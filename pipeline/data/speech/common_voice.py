@@ -33,10 +33,12 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
             raise DataError(
                 f"{tsv}, line {number} must have {len(header)} columns, got {len(fields)}"
             )
-        name = fields[path_column]
-        if name in ("", "..") or Path(name).name != name:
-            raise DataError(f"{tsv}, line {number} must name a file in clips, got {name[:60]!r}")
-        clip = Path(_CLIPS, name)
+        file_name = fields[path_column]
+        if file_name in ("", "..") or Path(file_name).name != file_name:
+            raise DataError(
+                f"{tsv}, line {number} must name a file in clips, got {file_name[:60]!r}"
+            )
+        clip = Path(_CLIPS, file_name)
         clip = clip if clip.suffix else clip.with_suffix(".mp3")
         file = clip.as_posix()
         if clip.name in present:

@@ -303,7 +303,14 @@ def test_two_nodes_of_a_slurm_job_train_as_one(
 
 def test_nodes_must_have_equal_shares() -> None:
     with pytest.raises(ConfigError, match=r"train\.processes must be a multiple of the 2 .* got 3"):
-        torchrun(3, {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"})
+        torchrun(3, "seed_1", {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"})
+
+
+def test_members_that_train_in_one_job_of_several_nodes_do_not_meet() -> None:
+    job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"}
+    first, again, other = (torchrun(2, one, job)[-2:] for one in ("seed_1", "seed_1", "seed_2"))
+    assert first == again
+    assert not {*first} & {*other}
 
 
 def test_failing_process_is_told(data: Path, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_common_voice_in_any_language(tmp_path: Path, write_audio: WriteAudio) -
         encoding="utf-8",
     )
     corpus = read_speech(tsv, "Common Voice, fr")
+    assert corpus.name == "Common Voice, fr"
     assert corpus.utterances == [
         Utterance("clips/one.mp3", "où est il"),
         Utterance("clips/two.mp3", "elle dit non"),
