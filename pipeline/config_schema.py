@@ -70,7 +70,7 @@ class SpeechDataConfig:
     feature_bins: int = _at_least(4)
     shortest_seconds: float = _at_least(0.025)
     longest_seconds: float = _above(0)
-    unit_kind: str = _one_of("bpe", "word")
+    unit_kind: str = _one_of("bpe", "unigram", "word")
     vocabulary_size: int = _at_least(32)
 
 

@@ -58,11 +58,16 @@ def evenly(texts: Iterable[str], n_text: int, most: int = _MOST_TEXTS) -> Iterat
 
 
 def learn_units(
-    texts: Iterable[str], vocabulary_size: int, key: str = "data.vocabulary_size", letters: str = ""
+    texts: Iterable[str],
+    vocabulary_size: int,
+    key: str = "data.vocabulary_size",
+    letters: str = "",
+    kind: str = "bpe",
 ) -> Units:
-    """Byte-pair units of `texts`, the same bytes for the same texts.
+    """Units of `texts`, byte-pair ones or by a unigram model, the same bytes for the same texts.
 
-    `letters` are units even where no text has them; `key` is the setting that the size is of.
+    `kind` is bpe or unigram; `key` is the setting that the size is of. `letters` are units even
+    where no text has them.
     Characters are kept as they are (no Unicode normalisation), so that pieces give the text back.
     `vocabulary_size` counts the three control symbols. Raises ConfigError where the texts are too
     few or too varied for it.
@@ -74,7 +79,7 @@ def learn_units(
         SentencePieceTrainer.train(
             sentence_iterator=(" ".join(text.split()) for text in texts),
             model_writer=model,
-            model_type="bpe",
+            model_type=kind,
             vocab_size=vocabulary_size,
             character_coverage=1.0,
             required_chars=letters,

@@ -222,7 +222,7 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
         (["data.speech.train=[x]"], r"data\.speech\.corpus must name the corpus behind"),
         (["data.speech.test=x"], r"data\.speech\.test must be empty where data\.speech\.train is"),
         (["data.speech.shortest_seconds=50"], r"shortest_seconds must be <= data\.speech\.longest"),
-        (["data.speech.unit_kind=letter"], r"unit_kind must be one of bpe, word, got letter"),
+        (["data.speech.unit_kind=letter"], r"unit_kind must be one of bpe, unigram, word, got l"),
         (["task.test_sets.AMI.kind=typos"], r"AMI\.kind must be one for task\.family=speech"),
         (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind must be one for"),
     ],

@@ -60,7 +60,8 @@ def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> Units:
         raise DataError(f"{corpus.folder} must hold transcripts to train on, got none")
     if speech.unit_kind == "word":
         return word_units(texts)
-    return learn_units(texts, speech.vocabulary_size, "data.speech.vocabulary_size", LETTERS)
+    size_key = "data.speech.vocabulary_size"
+    return learn_units(texts, speech.vocabulary_size, size_key, LETTERS, speech.unit_kind)
 
 
 def write_training_set(

@@ -24,6 +24,14 @@ def test_same_texts_same_bytes() -> None:
     assert learn_units(TEXTS, 100).model == UNITS.model
 
 
+def test_unigram_units_are_other_pieces_that_give_the_text_back() -> None:
+    units = learn_units(TEXTS, 38, letters="q", kind="unigram")
+    assert units.model == learn_units(TEXTS, 38, letters="q", kind="unigram").model
+    assert units.pieces(TEXTS[0]) != learn_units(TEXTS, 38, letters="q").pieces(TEXTS[0])
+    assert "q" in units.vocabulary()
+    assert [detokenise(units.pieces(text)) for text in TEXTS] == TEXTS
+
+
 @given(st.lists(st.sampled_from(" ".join(TEXTS).split()), min_size=1).map(" ".join))
 def test_pieces_give_the_text_back(text: str) -> None:
     assert detokenise(UNITS.pieces(text)) == text
