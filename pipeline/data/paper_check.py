@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import DataConfig, TaskConfig
-from pipeline.data.paper_sizes import TEST_SETS, TRAINING, PaperCorpus
+from pipeline.config import DataConfig, SpeechDataConfig, TaskConfig
+from pipeline.data.paper_sizes import DEV, TEST_SETS, TRAINING, PaperCorpus
+from pipeline.data.sacrebleu_cache import is_cached
 from pipeline.errors import DataError
 
 _TOLERANCE = 0.01
 _TRAINING_TOLERANCE = 0.25  # the paper counts before its cleaning, or after: it does not say
 
 
+@dataclass(frozen=True)
+class _Needed:
+    """A key, the path that it gives (or a set of sacrebleu's), and the corpus to be found there."""
+
+    key: str
+    place: str | None
+    corpus: PaperCorpus
+    in_sacrebleu_cache: bool = False
+
+
 def check_present(data: DataConfig, task: TaskConfig) -> None:
-    """Raise DataError, naming key, path, corpus and publisher, of every corpus that is missing."""
+    """Raise DataError, naming key, path, corpus and publisher, of every corpus that is missing.
+
+    A key that is null or empty names no corpus, so its corpus is missing too.
+    """
     missing = [
-        f"{key} ({path}): {corpus.name}, {corpus.sentences:,} sentences, of {corpus.published}"
-        for key, path, corpus in _needed(data, task)
-        if not any(one.exists() for one in _places(path, task))
+        f"{one.key} ({got}): {one.corpus.name}, {one.corpus.sentences:,} sentences, "
+        f"of {one.corpus.published}"
+        for one in _needed(data, task)
+        if (got := _got_instead(one, task)) is not None
     ]
     if missing:
         raise DataError(
-            f"data.check_paper_sizes needs the paper's corpora, got nothing at {'; '.join(missing)}"
+            f"data.check_paper_sizes needs the paper's corpora, missing are {'; '.join(missing)}"
         )
 
 
@@ -39,32 +55,53 @@ def size_differences(task_name: str, counts: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _needed(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, str, PaperCorpus]]:
-    if task.family == "translation":
-        yield "data.train", str(data.train), TRAINING[task.name]
-        if data.librispeech is not None:
-            yield "data.librispeech", data.librispeech, TEST_SETS["LTC"]
-        if data.khresmoi is not None:
-            yield "data.khresmoi", data.khresmoi, TEST_SETS["MED"]
+def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
+    if task.family == "speech":
+        yield from _speech_needed(data.speech)
         return
-    speech = data.speech
-    for path in speech.train:
-        yield "data.speech.train", path, TRAINING[task.name]
-    given = {
-        "test": (speech.test, "LTC"),
-        "test_other": (speech.test_other, "LTO"),
-        "ami": (speech.ami, "AMI"),
-        "common_voice": (speech.common_voice, "C-FR"),
-    }
-    for key, (place, role) in given.items():
-        if place is not None:
-            yield f"data.speech.{key}", place, TEST_SETS[role]
+    is_cached_set = data.source == "sacrebleu"
+    yield _Needed("data.train", data.train, TRAINING[task.name])
+    yield _Needed("data.dev", data.dev, DEV["translation"], is_cached_set)
+    yield _Needed("data.test", data.test, TEST_SETS["newstest14"], is_cached_set)
+    for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
+        place = None if data.librispeech is None else f"{data.librispeech}/{subset}"
+        yield _Needed("data.librispeech", place, TEST_SETS[role])
+    yield _Needed("data.khresmoi", data.khresmoi, TEST_SETS["MED"])
 
 
-def _places(path: str, task: TaskConfig) -> list[Path]:
+def _speech_needed(speech: SpeechDataConfig) -> Iterator[_Needed]:
+    lists = (("train", speech.train, TRAINING["asr"]), ("dev", speech.dev, DEV["speech"]))
+    for name, places, corpus in lists:
+        if not places:
+            yield _Needed(f"data.speech.{name}", None, corpus)
+        for place in places:
+            yield _Needed(f"data.speech.{name}", place, corpus)
+    yield _Needed("data.speech.test", speech.test, TEST_SETS["LTC"])
+    yield _Needed("data.speech.test_other", speech.test_other, TEST_SETS["LTO"])
+    yield _Needed("data.speech.ami", speech.ami, TEST_SETS["AMI"])
+    yield _Needed("data.speech.common_voice", speech.common_voice, TEST_SETS["C-FR"])
+
+
+def _got_instead(needed: _Needed, task: TaskConfig) -> str | None:
+    """What there is instead of a corpus, in words; None where something stands in its place."""
+    place = needed.place
+    if place is None:
+        return "got null"
+    if needed.in_sacrebleu_cache:
+        pair = (task.source_language, task.target_language)
+        return None if is_cached(place, pair) else f"got no {place} in the sacrebleu cache"
+    return None if any(one.exists() for one in _paths(place, task)) else f"got no {place}"
+
+
+def _paths(place: str, task: TaskConfig) -> list[Path]:
     """The path itself, or the source side of parallel text."""
     language = task.source_language
-    texts = (path, path.replace("{lang}", language), f"{path}.{language}", f"{path}.{language}.gz")
+    texts = (
+        place,
+        place.replace("{lang}", language),
+        f"{place}.{language}",
+        f"{place}.{language}.gz",
+    )
     return [Path(text) for text in texts]
 
 

@@ -23,6 +23,11 @@ TRAINING = {
     "nmt_enfr": PaperCorpus("WMT'14 EN-FR", 40_800_000, {"en": 29.2, "fr": 33.5}, f"{_WMT}/wmt14"),
     "asr": PaperCorpus("LibriSpeech, 960 hours", 281_200, {"en": 33.4}, _OPENSLR_12),
 }
+# By family. The paper names none: fairseq's examples/scaling_nmt, and LibriSpeech's own parts.
+DEV = {
+    "translation": PaperCorpus("newstest2013", 3000, published=f"{_WMT}/wmt13"),
+    "speech": PaperCorpus("LibriSpeech dev-clean and dev-other", 5567, published=_OPENSLR_12),
+}
 # By the paper's name of the role; sets that are made of newstest14 have its size.
 TEST_SETS = {
     "newstest14": PaperCorpus(

@@ -9,12 +9,28 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.data.paper_check import check_present, size_differences
+from pipeline.data.paper_sizes import DEV, TEST_SETS
 from pipeline.errors import DataError
 
 
 def _settings(*overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         return typed(compose("pipeline", ["experiment=paper", *overrides]))
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The settings of a folder that holds a file or folder for each corpus of translation."""
+    monkeypatch.setenv("SACREBLEU", str(tmp_path))
+    for name in ("wmt13", "wmt14/full"):
+        (tmp_path / name).mkdir(parents=True)
+        for side in ("src", "ref"):
+            (tmp_path / name / f"{name.replace('/', '_')}.en-de.{side}").touch()
+    for subset in ("test-clean", "test-other"):
+        (tmp_path / subset).mkdir()
+    (tmp_path / "train.en.gz").touch()
+    places = {"train": tmp_path / "train", "librispeech": tmp_path, "khresmoi": tmp_path}
+    return [f"data.{key}={place}" for key, place in places.items()]
 
 
 def test_every_missing_corpus_is_named_with_its_publisher(tmp_path: Path) -> None:
@@ -29,15 +45,79 @@ def test_every_missing_corpus_is_named_with_its_publisher(tmp_path: Path) -> Non
     assert "\n" not in text
 
 
-def test_a_side_of_the_training_text_is_enough_to_be_there(tmp_path: Path) -> None:
-    (tmp_path / "train.en.gz").touch()
-    settings = _settings(
-        f"data.train={tmp_path}/train", f"data.librispeech={tmp_path}", f"data.khresmoi={tmp_path}"
-    )
+def test_a_side_of_the_training_text_is_enough_to_be_there(
+    corpora: list[str], tmp_path: Path
+) -> None:
+    settings = _settings(*corpora)
     check_present(settings.data, settings.task)
     (tmp_path / "train.en.gz").unlink()
-    with pytest.raises(DataError, match=r"data\.train .*WMT'17 EN-DE, 4,500,000 .*statmt\.org"):
+    with pytest.raises(
+        DataError, match=r"are data\.train \(got no .*WMT'17 EN-DE, 4,500,000 .*statmt\.org"
+    ):
         check_present(settings.data, settings.task)
+
+
+NOTHING_GIVEN = {
+    "data.train": ["WMT'17 EN-DE"],
+    "data.dev": ["newstest2013"],
+    "data.test": ["newstest14"],
+    "data.librispeech": ["LibriSpeech test-clean", "LibriSpeech test-other"],
+    "data.khresmoi": ["Khresmoi-Summary"],
+}
+NO_SPEECH_GIVEN = {
+    "data.speech.train": ["LibriSpeech, 960 hours"],
+    "data.speech.dev": ["LibriSpeech dev-clean and dev-other"],
+    "data.speech.test": ["LibriSpeech test-clean"],
+    "data.speech.test_other": ["LibriSpeech test-other"],
+    "data.speech.ami": ["AMI, evaluation part"],
+    "data.speech.common_voice": ["Common Voice FR"],
+}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "needed"),
+    [(["data.source=libreoffice"], NOTHING_GIVEN), (["task=asr"], NO_SPEECH_GIVEN)],
+)
+def test_a_key_that_names_no_corpus_is_missing(
+    overrides: list[str], needed: dict[str, list[str]]
+) -> None:
+    lists = ("data.speech.train", "data.speech.dev")
+    settings = _settings(*overrides, *(f"{key}={[] if key in lists else 'null'}" for key in needed))
+    with pytest.raises(DataError) as error:
+        check_present(settings.data, settings.task)
+    text = str(error.value)
+    corpora = [f"{key} (got null): {corpus}" for key, names in needed.items() for corpus in names]
+    assert text.count("got") == len(corpora)
+    assert [one for one in corpora if one not in text] == []
+
+
+@pytest.mark.parametrize(("key", "name"), [("dev", "wmt13"), ("test", "wmt14/full")])
+def test_a_set_of_sacrebleu_is_looked_for_in_its_cache(
+    key: str, name: str, corpora: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / name / f"{name.replace('/', '_')}.en-de.ref").unlink()
+    settings = _settings(*corpora)
+    with pytest.raises(DataError, match=rf"are data\.{key} \(got no {name} in the sacrebleu"):
+        check_present(settings.data, settings.task)
+
+
+def test_a_part_of_librispeech_that_is_not_there_is_named(
+    corpora: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "test-other").rmdir()
+    settings = _settings(*corpora)
+    with pytest.raises(DataError, match=r"are data\.librispeech \(got no .*test-other\)"):
+        check_present(settings.data, settings.task)
+
+
+@pytest.mark.parametrize("task", ["nmt_ende", "nmt_enfr", "asr"])
+def test_no_set_of_the_paper_is_cut_short(task: str) -> None:
+    settings = _settings(f"task={task}")
+    sizes = [one.sentences for role, one in TEST_SETS.items() if role in settings.task.test_sets]
+    assert len(sizes) == 4
+    assert settings.data.test_sentences >= max(sizes)
+    assert settings.data.dev_sentences >= DEV[settings.task.family].sentences
+    assert settings.data.train_sentences is None
 
 
 def test_sizes_are_held_against_the_papers_tables() -> None:
