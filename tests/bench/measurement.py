@@ -8,6 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
+class NotMeasuredError(Exception):
+    """A part has nothing to measure; the message says what is missing and how to get it."""
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One number; `target` is ">= x" or "<= x" in the same unit, or empty where there is none."""
