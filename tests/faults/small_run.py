@@ -48,8 +48,8 @@ _FIGURES_LEFT_OUT = (
     "sensitivity_to_temperature",
     "ablation",
 )
-_SETTINGS = [
-    "experiment=fault",
+# Beside experiment=fault.
+SETTINGS = [
     "data.train_sentences=null",
     "data.vocabulary_size=100",
     "data.near_duplicate_jaccard=1",
@@ -78,7 +78,8 @@ class SmallRun:
 
     def command(self, stage: str, *overrides: str) -> list[str]:
         own = [f"data.packages='{self.packages}'", f"io.root='{self.root}'"]
-        return [sys.executable, "-m", f"stages.{stage}", *_SETTINGS, *own, *overrides]
+        program = [sys.executable, "-m", f"stages.{stage}", "experiment=fault"]
+        return [*program, *SETTINGS, *own, *overrides]
 
     def start(
         self,
