@@ -75,6 +75,7 @@ function bestText(place) {
 }
 
 function choose() {
+  if (state.data === null) return; // still being unpacked
   const measure = measureValues();
   const error = errorValues();
   const inMeasure = bounds("measure");
