@@ -1,0 +1,29 @@
+"""Which units the transcripts of a corpus are cut into."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import SpeechDataConfig
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance
+from pipeline.data.speech.prepared import LETTERS, learn_speech_units
+from pipeline.data.units import learn_units, word_units
+
+TEXTS = [" ".join(words) for words in permutations(("seven", "eleven", "never", "open"), 3)]
+N_UNIT = 44
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_units_are_of_the_kind_that_is_set(kind: str) -> None:
+    corpus = SpeechCorpus("n", "l", "d", Path(), [Utterance("x.wav", text) for text in TEXTS])
+    units = learn_speech_units(SpeechDataConfig(unit_kind=kind, vocabulary_size=N_UNIT), corpus)
+    expected = {
+        "bpe": lambda: learn_units(TEXTS, N_UNIT, letters=LETTERS, kind="bpe"),
+        "unigram": lambda: learn_units(TEXTS, N_UNIT, letters=LETTERS, kind="unigram"),
+        "word": lambda: word_units(TEXTS),
+    }
+    same = [name for name, make in expected.items() if make().vocabulary() == units.vocabulary()]
+    assert same == [kind]
