@@ -1,9 +1,13 @@
-"""What a run would cost: work, time, disk and memory of every stage; nothing is run."""
+"""What a run would cost: work, time, disk and memory of every stage.
+
+No stage is run; with plan.hardware=this_machine one core is timed."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+
+from hydra.core.hydra_config import HydraConfig
 
 from pipeline.config import PipelineConfig, plain
 from stages import run
@@ -43,7 +47,15 @@ def plan(config: PipelineConfig) -> None:
     share = target_share(config, size)
     work = all_work(config, costs, data.vocabulary_size, sizes, share, hardware)
     devices = config.plan.devices or _devices(config)
-    print(plan_text(config, costs, work, hardware, devices, from_prepared=from_prepared))
+    text = plan_text(
+        config, costs, work, hardware, devices, overrides=_overrides(), from_prepared=from_prepared
+    )
+    print(text)
+
+
+def _overrides() -> list[str]:
+    """What the command line sets for the stages that are planned."""
+    return [one for one in HydraConfig.get().overrides.task if not one.startswith("plan.")]
 
 
 def _hardware(

@@ -27,6 +27,8 @@ def _of_kind(config: EnsembleConfig) -> list[Ensemble]:
 
 
 def _members(config: EnsembleConfig, name: str) -> tuple[Member, ...]:
+    if config.name == "random_init":
+        return tuple(Member(f"seed_{seed}", Path(), "", seed, {}) for seed in config.seeds)
     if config.name in _COUNTED_BY:
         count = int(config.settings[_COUNTED_BY[config.name]])
     elif config.name == "checkpoint_average":

@@ -61,14 +61,10 @@ def _prepared_size(path: Path) -> SetSize:
 def _expected(config: PipelineConfig, role: str, test_set: TestSetConfig) -> SetSize:
     paper = TEST_SETS.get(role, _LIKE_NEWSTEST)
     language = test_set.language or config.task.source_language
+    n_sentence = min(paper.sentences, config.data.test_sentences)
     words = paper.words.get(language, next(iter(paper.words.values())))
     if config.task.family == "speech":
-        own = config.data.speech
-        n_sentence = paper.sentences
-        if not own.train:
-            n_sentence = min(n_sentence, config.data.test_sentences)
         return SetSize(n_sentence, words * SPEECH_FRAMES_A_WORD, words * UNITS_A_WORD)
     data = config.data
     words = min(words, (data.min_words + data.max_words) / 2)
-    n_sentence = min(paper.sentences, data.test_sentences)
     return SetSize(n_sentence, words * UNITS_A_WORD, words * UNITS_A_WORD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -26,9 +27,10 @@ def plan_text(
     hardware: Hardware,
     devices: int,
     *,
+    overrides: Sequence[str],
     from_prepared: bool,
 ) -> str:
-    """The whole plan, for standard output."""
+    """The whole plan, for standard output; overrides: of the settings, for the jobs it prints."""
     lines = [
         f"{config.experiment.name}, {config.task.name}: {costs.parameters:,} parameters a member; "
         f"{devices} x {hardware.name} ({hardware.source})",
@@ -39,7 +41,7 @@ def plan_text(
         "",
         *_foundations(hardware, from_prepared=from_prepared),
         "",
-        *_submission(config, work, hardware),
+        *_submission(config, work, hardware, overrides),
         "",
         *_fits(config, work, hardware, devices),
     ]
@@ -73,6 +75,8 @@ def _foundations(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
         f"Operations are counted on the model; a device is taken to do {hardware.train_flops:.3g} "
         f"a second in training and {hardware.decode_flops:.3g} in decoding."
     )
+    if hardware.name != "this_machine":
+        yield "Decoding is assumed to use the same share of a device's peak as training."
     if from_prepared:
         yield "Test sets: as prepared."
     else:
@@ -87,13 +91,17 @@ def _foundations(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
     )
 
 
-def _submission(config: PipelineConfig, work: Sequence[Work], hardware: Hardware) -> Iterator[str]:
-    yield "On Slurm (docs/cluster.md), a job a part:"
+def _submission(
+    config: PipelineConfig, work: Sequence[Work], hardware: Hardware, overrides: Sequence[str]
+) -> Iterator[str]:
+    yield "On Slurm (docs/cluster.md):"
+    given = shlex.join(overrides)
     is_gpu = hardware.name != "this_machine"
     for one in work:
         if not one.on_device:
             continue
-        longest = max(one.part_seconds, default=0.0) / one.processes
+        job_seconds = _job_seconds(config, one)
+        longest = max(job_seconds, default=0.0) / one.processes
         minutes = max(10, ceil(_SLACK * longest / 60))
         memory = one.memory_bytes * (1 if is_gpu else one.processes)
         settings = [
@@ -103,10 +111,20 @@ def _submission(config: PipelineConfig, work: Sequence[Work], hardware: Hardware
         if is_gpu:
             settings.append(f"hydra.launcher.gpus_per_node={one.processes}")
         yield (
-            f"  python -m stages.{one.stage} task={config.task.name} "
-            f"experiment={config.experiment.name} hydra/launcher=slurm {' '.join(settings)}"
-            f"  # array of {len(one.part_seconds)}"
+            f"  python -m stages.{one.stage} {given}{' ' if given else ''}hydra/launcher=slurm "
+            f"{' '.join(settings)}  # array of {len(job_seconds)}"
         )
+
+
+def _job_seconds(config: PipelineConfig, work: Work) -> list[float]:
+    """Seconds of each job on one device: of several parts, or of a piece of one."""
+    parts, decode = work.part_seconds, config.decode
+    if work.stage != "decode":
+        return list(parts)
+    if decode.shards > 1:
+        return [seconds / decode.shards for seconds in parts for _ in range(decode.shards)]
+    starts = range(0, len(parts), decode.parts_per_job)
+    return [sum(parts[start : start + decode.parts_per_job]) for start in starts]
 
 
 def _fits(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from pipeline.config import PipelineConfig, iterate_values
+from pipeline.config import DecodeConfig, PipelineConfig, iterate_values
 from pipeline.data.paper_sizes import SPEECH_FRAMES_A_WORD, TRAINING
 from pipeline.decoding.estimate import estimate
 from pipeline.decoding.plan import Job, jobs
@@ -14,6 +14,7 @@ from pipeline.fairseq_bridge.costs import ModelCosts
 from pipeline.plan.ensembles import planned_ensembles
 from pipeline.plan.hardware import Hardware
 from pipeline.plan.sets import SetSize
+from pipeline.store import SUBSET
 
 # Measured with the demo on one core of an AMD EPYC: stages that only a processor runs.
 _HELP_SENTENCES = 73_123  # LibreOffice's help, in German, English and French
@@ -71,11 +72,12 @@ def all_work(
 ) -> list[Work]:
     """The stages in their order; target_share: target tokens for each source token of a batch."""
     planned = {job.name: job for job in _planned_jobs(config, sizes)}
-    of_ensembles = [one for one in planned.values() if len(one.members) > 1]
+    decodes = [one for one in planned.values() if one.ensemble != SUBSET]
+    measured = [one for one in decodes if one.members != (one.ensemble,)]
     tokens = {one.name: _tokens(config, one, sizes[one.test_set]) for one in planned.values()}
-    n_sentence = sum(sizes[one.test_set].sentences for one in of_ensembles)
-    n_token = sum(tokens[one.name] for one in of_ensembles)
-    values = sum(len(one.members) * tokens[one.name] for one in of_ensembles) * _settings(config)
+    n_sentence = sum(sizes[one.test_set].sentences for one in decodes)
+    n_token = sum(tokens[one.name] for one in measured)
+    values = sum(len(one.members) * tokens[one.name] for one in measured) * _settings(config)
     return [
         _prepare(config),
         _train(config, costs, target_share, hardware),
@@ -176,8 +178,17 @@ def _decode(
         )
         flops += work
         disk += expected.disk_bytes / 2  # twice, but for the while of a job
-        memory = max(memory, weights + expected.memory_bytes)
+        loaded = weights * _members_at_once(decode, job) / n_member
+        memory = max(memory, loaded + expected.memory_bytes)
     return Work("decode", tuple(seconds), disk, memory, 1, flops, on_device=True)
+
+
+def _members_at_once(decode: DecodeConfig, job: Job) -> int:
+    """Members in memory together: those that search, where not all fit; then one by one."""
+    if not (decode.search_members or decode.hypotheses):
+        return len(job.members)
+    is_scored_alone = job.takes_hypotheses or job.regime == "teacher_forcing"
+    return 1 if is_scored_alone else len(job.search_members)
 
 
 def _tokens(config: PipelineConfig, job: Job, size: SetSize) -> float:

@@ -110,13 +110,75 @@ def test_text_says_what_fits_and_how_it_is_submitted() -> None:
     for name in ACCELERATORS:
         hardware = accelerator(name, "translation", "fp16", "float32")
         work = all_work(settings, BIG, 40_000, sizes, 1.0, hardware)
-        text[name] = plan_text(settings, BIG, work, hardware, 8, from_prepared=from_prepared)
+        text[name] = plan_text(
+            settings,
+            BIG,
+            work,
+            hardware,
+            8,
+            overrides=["decode.beam=3", "ensemble.seeds=[1, 2]"],
+            from_prepared=from_prepared,
+        )
     assert "217,317,376 parameters" in text["v100"]
     assert "hydra/launcher=slurm" in text["v100"]
     assert "array of 10" in text["v100"]
+    assert "stages.decode decode.beam=3 'ensemble.seeds=[1, 2]' hydra/" in text["v100"]
+    assert "Decoding is assumed" in text["v100"]
     assert "decode fits" in text["h100"]
     small: Any = Hardware("v100", 1e12, 1e12, 8e9, 9e11, 0.01, "a smaller one")
     work = all_work(settings, BIG, 40_000, sizes, 1.0, small)
-    tight = plan_text(settings, BIG, work, small, 8, from_prepared=False)
+    tight = plan_text(settings, BIG, work, small, 8, overrides=[], from_prepared=False)
     assert "decode does not fit" in tight
     assert "decode.search_members" in tight
+
+
+@pytest.mark.parametrize(("change", "n_job"), [("parts_per_job=4", 3), ("shards=2", 20)])
+def test_jobs_have_the_parts_that_settings_give_them(change: str, n_job: int) -> None:
+    settings = _settings("io.root=nowhere", "decode.parts_per_job=1", f"decode.{change}")
+    work = [Work("decode", (600.0,) * 10, 0, 1e9, on_device=True)]
+    text = plan_text(settings, BIG, work, CORE, 1, overrides=[], from_prepared=False)
+    assert f"array of {n_job}\n" in text
+    minutes = 60 if n_job == 3 else 10
+    assert f"timeout_min={minutes} " in text
+
+
+def test_subsets_are_neither_measured_nor_evaluated_and_members_are_only_evaluated() -> None:
+    costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
+    found = [
+        _work(_settings("io.root=nowhere", "decode.also=[]", *more), costs, 4000, CORE)
+        for more in (
+            ["decode.subsets_per_size=0"],
+            ["decode.subsets_per_size=5"],
+            ["decode.subsets_per_size=0", "decode.also=[members]"],
+            ["decode.subsets_per_size=0", "ensemble.seeds=[1]"],
+        )
+    ]
+    without, subsets, members, one_member = found
+    for stage in ("uncertainty", "metrics"):
+        assert subsets[stage] == without[stage]
+        assert sum(one_member[stage].part_seconds) > 0
+    assert members["uncertainty"] == without["uncertainty"]
+    assert members["metrics"].part_seconds > without["metrics"].part_seconds
+
+
+@pytest.mark.parametrize("change", ["decode.search_members=[seed_1]", "decode.hypotheses=a.h5"])
+def test_fewer_members_at_once_fit_where_all_do_not(change: str) -> None:
+    device = Hardware("v100", 1e12, 1e12, 3e9, 9e11, 0.01, "a smaller one")
+    common = (
+        "io.root=nowhere",
+        "experiment=smoke",
+        "ensemble.seeds=[1,2,3,4]",
+        "decode.batch_sentences=1",
+    )
+    verdicts = []
+    for more in ([], [change]):
+        settings = _settings(*common, *more)
+        work = list(_work(settings, BIG, 40_000, device).values())
+        text = plan_text(settings, BIG, work, device, 8, overrides=[], from_prepared=False)
+        verdicts.append("decode does not fit" in text)
+    assert verdicts == [True, False]
+
+
+def test_every_speech_set_has_at_most_the_sentences_of_the_settings() -> None:
+    own = ("task=asr", "io.root=nowhere", "data.speech.train=[mine]", "data.test_sentences=7")
+    assert {one.sentences for one in set_sizes(_settings(*own))[0].values()} == {7}
