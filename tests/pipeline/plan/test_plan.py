@@ -180,5 +180,5 @@ def test_fewer_members_at_once_fit_where_all_do_not(change: str) -> None:
 
 
 def test_every_speech_set_has_at_most_the_sentences_of_the_settings() -> None:
-    own = ("task=asr", "io.root=nowhere", "data.speech.train=[mine]", "data.test_sentences=7")
+    own = ("task=asr", "io.root=nowhere", "experiment=paper", "data.test_sentences=7")
     assert {one.sentences for one in set_sizes(_settings(*own))[0].values()} == {7}
