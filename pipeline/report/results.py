@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.metrics.cell import KEY_COLUMNS, number_text
@@ -25,8 +25,11 @@ _PAPER_COLUMNS = ("paper_value", "paper_spread", "best")
 
 
 def write_results(path: Path, tables: Iterable[Table]) -> None:
-    """Write every cell of every table; a join with the paper's file on the key gives both."""
-    rows = [_ours(table, one) for table in tables for one in table.cells]
+    """Write every cell of every table; a join with the paper's file on the key gives both.
+
+    A cell that a table shows in several places has one row.
+    """
+    rows = dict.fromkeys(tuple(_ours(table, one)) for table in tables for one in table.cells)
     _write(path, _COLUMNS, rows)
 
 
@@ -49,7 +52,7 @@ def _ours(table: Table, one: TableCell) -> list[str]:
     return [table.label, *cell.key, *numbers, str(cell.n), cell.reason, cell.data, cell.signature]
 
 
-def _write(path: Path, columns: tuple[str, ...], rows: list[list[str]]) -> None:
+def _write(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)

@@ -96,3 +96,10 @@ def test_a_tables_own_file_has_the_paper_beside_on_demand(table, tmp_path):
     assert first.endswith("sig:nwt14,28.1,,false")
     write_table(path, table, beside_paper=False)
     assert "paper" not in path.read_text(encoding="utf-8").split("\n")[0]
+
+
+def test_a_cell_that_a_table_shows_twice_has_one_row(table, tmp_path):
+    once, twice = tmp_path / "once.csv", tmp_path / "twice.csv"
+    write_results(once, [table])
+    write_results(twice, [replace(table, rows=(*table.rows, *table.rows))])
+    assert twice.read_bytes() == once.read_bytes()
