@@ -16,7 +16,10 @@ from pipeline.metrics.error_detection import CONSTANT
 from tests.conftest import copy_repository, environment_of_copy
 
 _REPORT = yaml.safe_load((ROOT / "conf" / "report" / "default.yaml").read_text())
-TABLES = {label.replace(":", "_") for label in (*_REPORT["paper_tables"], *_REPORT["tables"])}
+_DATA_SETS = ("apn-tab:nmt", "apn-tab:asr")
+TABLES = {
+    label.replace(":", "_") for label in (*_REPORT["paper_tables"], *_REPORT["tables"], *_DATA_SETS)
+}
 
 
 @pytest.fixture(scope="module")

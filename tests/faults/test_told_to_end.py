@@ -21,7 +21,8 @@ def test_told_to_end(
     # A shell's background jobs inherit an ignored SIGINT, and so would the run.
     process = run.start(any_stage, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     wait_until(lambda: run.has_started(any_stage), process)
-    time.sleep(random.Random(any_stage).uniform(0, undisturbed.seconds[any_stage] / 10))
+    # Soon enough for a stage that runs faster than the undisturbed one did.
+    time.sleep(random.Random(any_stage).uniform(0, min(0.2, undisturbed.seconds[any_stage] / 10)))
     process.send_signal(how)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 128 + how, err

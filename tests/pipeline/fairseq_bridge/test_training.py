@@ -308,9 +308,11 @@ def test_nodes_must_have_equal_shares() -> None:
 
 def test_members_that_train_in_one_job_of_several_nodes_do_not_meet() -> None:
     job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"}
-    first, again, other = (torchrun(2, one, job)[-2:] for one in ("seed_1", "seed_1", "seed_2"))
+    first, again, other = (torchrun(2, one, job) for one in ("seed_1", "seed_1", "seed_2"))
     assert first == again
-    assert not {*first} & {*other}
+    # Ports may coincide: trainings of other names do not meet at one.
+    assert first[-2].startswith("--rdzv-id=")
+    assert first[-2] != other[-2]
 
 
 def test_failing_process_is_told(data: Path, tmp_path: Path) -> None:
