@@ -13,21 +13,23 @@ from tests.faults.small_run import STAGES, SmallRun
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A whole run; seconds: stage -> how long it took."""
+    """A whole run; of each stage, how long it took and how many files it put in place."""
 
     run: SmallRun
     seconds: dict[str, float]
+    files: dict[str, int]
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Undisturbed:
     run = SmallRun(tmp_path_factory.mktemp("undisturbed"), help_packages)
-    seconds = {}
+    seconds, files = {}, {}
     for stage in STAGES:
         start = time.monotonic()
         run.finish(stage)
         seconds[stage] = time.monotonic() - start
-    return Undisturbed(run, seconds)
+        files[stage] = run.placed()
+    return Undisturbed(run, seconds, files)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import psutil
 
 from pipeline.config import ROOT
 
+_HELD = Path(__file__).with_name("held")
 # Stage -> the folders of its results, in the order in which the stages run.
 OUTS = {
     "prepare": ["prepare"],
@@ -85,14 +86,20 @@ class SmallRun:
         self,
         stage: str,
         *overrides: str,
-        path: Path = ROOT,
+        path: Path = _HELD,
+        held_before: int | None = None,
         preexec_fn: Callable[[], object] | None = None,
     ) -> subprocess.Popen[str]:
-        """Start a stage in a session of its own; path: where Python looks for modules first."""
+        """Start a stage in a session of its own; path: where Python looks for modules first.
+
+        held_before: the run waits, for minutes, before it puts the file of this number in place.
+        """
+        self._placed.unlink(missing_ok=True)
+        held = {} if held_before is None else {"HELD_BEFORE": str(held_before)}
         return subprocess.Popen(
             self.command(stage, *overrides),
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{path}:{ROOT}"},
+            env={**os.environ, "PYTHONPATH": f"{path}:{ROOT}", "HELD": str(self.root), **held},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -117,6 +124,14 @@ class SmallRun:
     def shows(self, stage: str) -> Mapping[str, str]:
         """The files of `made` that a reader could take for results: none is hidden."""
         return {path: one for path, one in self.made(stage).items() if "/." not in path}
+
+    @property
+    def _placed(self) -> Path:
+        return self.root.with_name(f"{self.root.name}.placed")
+
+    def placed(self) -> int:
+        """How many files the last run that was started has put in place, or waits to."""
+        return self._placed.stat().st_size if self._placed.exists() else 0
 
     def has_started(self, stage: str) -> bool:
         """Whether a run of the stage holds its lock."""

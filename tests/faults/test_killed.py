@@ -13,24 +13,40 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Undisturbed
-from tests.faults.small_run import STAGES, kill
+from tests.faults.small_run import OUTS, STAGES, SmallRun, kill, wait_until
+
+
+def kill_at(seconds: float, stage: str, run: SmallRun) -> None:
+    """Start a stage and kill it after so long, sooner where it has ended by then."""
+    while True:
+        process = run.start(stage)
+        try:
+            process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            return
+        for out in OUTS[stage]:
+            shutil.rmtree(run.root / out)
+        seconds *= 0.8
+
+
+def kill_before(file: int, stage: str, run: SmallRun) -> None:
+    """Start a stage and kill it when it has made a file and not yet put it in place."""
+    process = run.start(stage, held_before=file)
+    wait_until(lambda: run.placed() >= file, process)
+    kill(process)
 
 
 def made_after_kill(
     stage: str, moment: int, undisturbed: Undisturbed, folder: Path
 ) -> Mapping[str, str]:
     """What a stage leaves that was killed at a seeded moment and run again, in another folder."""
-    after_seconds = random.Random(f"{stage} {moment}").uniform(0, undisturbed.seconds[stage])
-    while True:
-        run = undisturbed.run.before(stage, folder)
-        process = run.start(stage)
-        try:
-            process.communicate(timeout=after_seconds)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            break
-        after_seconds *= 0.8  # this run was faster than the undisturbed one
-        shutil.rmtree(run.root)
+    run = undisturbed.run.before(stage, folder)
+    seeded = random.Random(f"{stage} {moment}")
+    if moment % 2:
+        kill_before(seeded.randint(1, undisturbed.files[stage]), stage, run)
+    else:
+        kill_at(seeded.uniform(0, undisturbed.seconds[stage]), stage, run)
     run.finish(stage)
     return run.made(stage)
 

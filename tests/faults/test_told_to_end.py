@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,13 @@ def test_told_to_end(
 ) -> None:
     run = undisturbed.run.before(any_stage, tmp_path / "outputs")
     # A shell's background jobs inherit an ignored SIGINT, and so would the run.
-    process = run.start(any_stage, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    wait_until(lambda: run.has_started(any_stage), process)
-    # Soon enough for a stage that runs faster than the undisturbed one did.
-    time.sleep(random.Random(any_stage).uniform(0, min(0.2, undisturbed.seconds[any_stage] / 10)))
+    file = random.Random(f"{any_stage} {how}").randint(1, undisturbed.files[any_stage])
+    process = run.start(
+        any_stage,
+        held_before=file,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    wait_until(lambda: run.placed() >= file, process)
     process.send_signal(how)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 128 + how, err
