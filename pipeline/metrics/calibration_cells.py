@@ -23,7 +23,7 @@ from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.group import groups_by, shared_cell
 from pipeline.metrics.quality import Quality
 from pipeline.metrics.statistic import FloatArray
-from pipeline.store import SUBSET, open_store
+from pipeline.store import open_store
 
 LEVELS = ("token", "sequence")
 
@@ -150,11 +150,7 @@ def calibration_cells(
     Columns `token_confidence` and `sequence_confidence`. Decodes of one key, as those of single
     members, give their mean with the standard deviation over them as spread.
     """
-    searched = [
-        part
-        for part, decode in decodes.items()
-        if decode.in_domain and decode.is_search and decode.cell.ensemble != SUBSET
-    ]
+    searched = [part for part, decode in decodes.items() if decode.in_domain and decode.is_search]
     for parts in groups_by(searched, lambda part: decodes[part]):
         found = [
             calibrated_forecasts(part, decodes, uncertainty, evaluation.quality) for part in parts

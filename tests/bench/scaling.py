@@ -41,7 +41,7 @@ _GROWTH = (1, 2, 4)
 _STORED = _Size(200, 64, 4, 3)
 _DECODED = _Size(16, 1000, 2, 3)
 _PAPER = _Size(3003, 40_000, 10, 5)  # newstest14
-_STORED_TOKENS = _PAPER_TOKENS = 28  # of a hypothesis
+_HYPOTHESIS_TOKENS = 28
 _DECODED_TOKENS = 6
 _FLOAT_BYTES = 4
 
@@ -57,7 +57,7 @@ def measure() -> list[Measurement]:
         megabytes = _grown(_STORED, lambda size: _stored(folder, size) / 1e6)
         seconds = _grown(_STORED, lambda size: _measured(folder, size))
     decoding = _grown(_DECODED, _decoded)
-    full = _PAPER.n * _PAPER.b * _PAPER_TOKENS * _PAPER.m * _PAPER.k * _FLOAT_BYTES / 1e9
+    full = _PAPER.n * _PAPER.b * _HYPOTHESIS_TOKENS * _PAPER.m * _PAPER.k * _FLOAT_BYTES / 1e9
     projected = _projected(_STORED, megabytes)
     return [
         *_exponents("store size", megabytes),
@@ -115,9 +115,9 @@ def _stored(folder: Path, size: _Size) -> int:
 
 
 def _hypothesis(random: np.random.Generator, size: _Size) -> Hypothesis:
-    logit = 2 * random.normal(size=(_STORED_TOKENS, size.m, size.k)).astype(np.float32)
+    logit = 2 * random.normal(size=(_HYPOTHESIS_TOKENS, size.m, size.k)).astype(np.float32)
     logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
-    token = random.integers(0, size.k, _STORED_TOKENS)
+    token = random.integers(0, size.k, _HYPOTHESIS_TOKENS)
     statistics = token_statistics(logprob, token)
     return Hypothesis(token, "a hypothesis of some words", 0.0, True, statistics)
 
