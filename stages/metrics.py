@@ -32,62 +32,71 @@ _log = logging.getLogger(__name__)
 
 def metrics(config: PipelineConfig) -> None:
     """Write {io.root}/metrics/{task}/: cells.csv, draws.parquet, headline.json and figures/."""
-    root = Path(config.io.root)
-    extra = {
-        name: implementation(dotted, f"metrics.extra_metrics.{name}")
-        for name, dotted in config.metrics.extra_metrics.items()
-    }
-    evaluation = RecordedEvaluation(
+    root, task = Path(config.io.root), config.task.name
+    evaluation = _evaluation(config)
+    decoded = root / "decode" / task
+    everything = read_decodes(decoded, read_manifest(decoded), task, config.task.test_sets)
+    decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
+    cells = _cells(config, decodes, evaluation)
+    with whole_folder(root / "metrics" / task) as out:
+        write_cells(out / "cells.csv", cells)
+        write_draws(out / "draws.parquet", evaluation.draws)
+        write_json(out / "headline.json", headline(cells))
+        (out / "figures").mkdir()
+        _draw(config, everything, out / "figures")
+    _track(config, cells)
+    _log.info(
+        "%s: %d cells, %d of them without a value and with a reason, from %d decodes",
+        task,
+        len(cells),
+        sum(cell.value is None for cell in cells),
+        len(decodes),
+    )
+
+
+def _evaluation(config: PipelineConfig) -> RecordedEvaluation:
+    return RecordedEvaluation(
         QUALITIES[config.task.quality],
         config.metrics.resamples,
         config.seed,
         f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
     )
-    decoded = root / "decode" / config.task.name
-    everything = read_decodes(
-        decoded, read_manifest(decoded), config.task.name, config.task.test_sets
-    )
-    decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
+
+
+def _cells(
+    config: PipelineConfig, decodes: dict[str, Decode], evaluation: Evaluation
+) -> list[Cell]:
     searched = [one for one in decodes.values() if one.is_search]
     forced = [one for one in decodes.values() if one.is_forced]
-    uncertainty = root / "uncertainty" / config.task.name
-    cells = [
+    extra = {
+        name: implementation(dotted, f"metrics.extra_metrics.{name}")
+        for name, dotted in config.metrics.extra_metrics.items()
+    }
+    uncertainty = Path(config.io.root) / "uncertainty" / config.task.name
+    is_translation = config.task.family == "translation"
+    return [
         *quality_cells(searched, evaluation),
         *nll_cells(forced, config.ensemble.name, evaluation),
         *extra_cells(searched, extra, evaluation),
         *sentence_detection_cells(
-            decodes,
-            uncertainty,
-            _baseline(config),
-            config.task.family == "translation",
-            evaluation,
+            decodes, uncertainty, _baseline(config), is_translation, evaluation
         ),
         *_family_cells(config, decodes, evaluation),
         *calibration_cells(decodes, uncertainty, evaluation),
         *_absent_sets(config),
     ]
-    with whole_folder(root / "metrics" / config.task.name) as out:
-        write_cells(out / "cells.csv", cells)
-        write_draws(out / "draws.parquet", evaluation.draws)
-        write_json(out / "headline.json", headline(cells))
-        (out / "figures").mkdir()
-        _draw(config, everything, out / "figures")
+
+
+def _track(config: PipelineConfig, cells: list[Cell]) -> None:
+    root, task = Path(config.io.root), config.task.name
+    made, ensembles = root / "metrics" / task, root / "decode" / task / "ensemble.json"
     with tracking.open_run(config, "metrics") as log:
         log.metrics(headline(cells))
         log.metrics({cell.tracked_name: cell.value for cell in cells if cell.value is not None})
-        folder = root / "metrics" / config.task.name
-        log.artifacts(folder / "cells.csv", *sorted((folder / "figures").glob("*.svg")))
-        if (decoded / "ensemble.json").is_file():  # stores of another toolkit have none
-            log.register(f"{config.task.name} ensembles", decoded / "ensemble.json")
-    absent = sum(cell.value is None for cell in cells)
-    _log.info(
-        "%s: %d cells, %d of them without a value and with a reason, from %d decodes",
-        config.task.name,
-        len(cells),
-        absent,
-        len(decodes),
-    )
+        log.artifacts(made / "cells.csv", *sorted((made / "figures").glob("*.svg")))
+        if ensembles.is_file():  # stores of another toolkit have none
+            log.register(f"{task} ensembles", ensembles)
 
 
 def _family_cells(

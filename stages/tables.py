@@ -39,32 +39,18 @@ def tables(config: PipelineConfig) -> None:
     root = Path(config.io.root)
     files = _cell_files(root / "metrics", config.task.name)
     cells = read_cells(files)
-    index = CellIndex(cells)
-    made = [paper_table(label, index) for label in config.report.paper_tables]
-    made += dataset_tables(_manifests(root / "prepare", [path.parent.name for path in files]))
-    for label, dotted in config.report.tables.items():
-        key = f"report.tables.{label}"
-        table = implementation(dotted, key)(cells)
-        if not isinstance(table, Table):
-            raise ConfigError(f"{key} must name a function that returns a Table, got {table!r}")
-        made.append(table)
+    made = _tables(config, cells, [path.parent.name for path in files])
     claims = _verdicts(config, cells, files)
     with whole_folder(root / "tables") as out:
         write_claims(out, claims)
         write_results(out / "results.csv", made)
-        beside = config.report.beside_paper
-        (out / "all_tables.tex").write_text(latex(made, beside), encoding="utf-8")
-        for table in made:
-            write_table(out / f"{table.name}.csv", table, beside)
-            (out / f"{table.name}.md").write_text(markdown(table, beside), encoding="utf-8")
-            (out / f"{table.name}.tex").write_text(latex([table], beside), encoding="utf-8")
-    tasks = [path.parent.name for path in files]
+        _write_tables(out, made, config.report.beside_paper)
     with whole_folder(root / "report") as out:
         content = PageContent(
             tables=made,
             claims=claims,
-            figures=[one for task in tasks for one in _figures(root / "metrics" / task, task)],
-            tasks=[_folders(root, task) for task in tasks],
+            figures=[one for path in files for one in _figures(path.parent)],
+            tasks=[_folders(root, path.parent.name) for path in files],
             cells=cells,
             most_sentences=config.report.page_sentences,
             beside_paper=config.report.beside_paper,
@@ -73,13 +59,34 @@ def tables(config: PipelineConfig) -> None:
     with tracking.open_run(config, "tables") as log:
         log.artifacts(*sorted((root / "tables").iterdir()), root / "report" / "index.html")
     shown = [one for table in made for one in table.cells]
-    absent = sum(one.cell.value is None for one in shown)
     _log.info(
         "%d tables with %d cells, %d of them without a value and with a reason",
         len(made),
         len(shown),
-        absent,
+        sum(one.cell.value is None for one in shown),
     )
+
+
+def _tables(config: PipelineConfig, cells: pd.DataFrame, tasks: Sequence[str]) -> list[Table]:
+    """The paper's tables, those of the data sets, and those that the settings add."""
+    index = CellIndex(cells)
+    made = [paper_table(label, index) for label in config.report.paper_tables]
+    made += dataset_tables(_manifests(Path(config.io.root) / "prepare", tasks))
+    for label, dotted in config.report.tables.items():
+        key = f"report.tables.{label}"
+        table = implementation(dotted, key)(cells)
+        if not isinstance(table, Table):
+            raise ConfigError(f"{key} must name a function that returns a Table, got {table!r}")
+        made.append(table)
+    return made
+
+
+def _write_tables(folder: Path, made: Sequence[Table], beside_paper: bool) -> None:
+    (folder / "all_tables.tex").write_text(latex(made, beside_paper), encoding="utf-8")
+    for table in made:
+        write_table(folder / f"{table.name}.csv", table, beside_paper)
+        (folder / f"{table.name}.md").write_text(markdown(table, beside_paper), encoding="utf-8")
+        (folder / f"{table.name}.tex").write_text(latex([table], beside_paper), encoding="utf-8")
 
 
 def _manifests(prepared: Path, tasks: Sequence[str]) -> dict[str, Any]:
@@ -102,9 +109,10 @@ def _verdicts(config: PipelineConfig, cells: pd.DataFrame, files: Sequence[Path]
     return verdicts(claims, cells, read_draws([path.with_name("draws.parquet") for path in files]))
 
 
-def _figures(folder: Path, task: str) -> list[PageFigure]:
-    figures = folder / "figures"
-    listed = json.loads((figures / f"{task}_figures.json").read_text(encoding="utf-8"))
+def _figures(metrics: Path) -> list[PageFigure]:
+    """The figures of a task, from the folder of its metrics."""
+    figures = metrics / "figures"
+    listed = json.loads((figures / f"{metrics.name}_figures.json").read_text(encoding="utf-8"))
     return page_figures(figures, listed)
 
 
