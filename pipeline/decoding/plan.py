@@ -52,40 +52,50 @@ def jobs(
     search are none of the main ensembles', or the regime does not search.
     """
     _check_search(decode, main)
-    searched = {role: one for role, one in test_sets.items() if "search" in one.regimes}
-    in_domain = [role for role, one in searched.items() if one.in_domain]
-    scores = "teacher_forcing" in (decode.regime, *decode.also)
-    if decode.regime == "teacher_forcing":
-        searched = {}
+    plan: list[Job] = []
+    if decode.regime != "teacher_forcing":
+        plan += _searches(main, further, decode, test_sets)
+    if "teacher_forcing" in (decode.regime, *decode.also):
+        plan += _scorings([*main, *further], decode, test_sets)
+    return list({job.name: job for job in plan}.values())
+
+
+def _searches(
+    main: Sequence[Ensemble],
+    further: Sequence[Ensemble],
+    decode: DecodeConfig,
+    test_sets: Mapping[str, TestSetConfig],
+) -> Iterator[Job]:
+    searched = [role for role, one in test_sets.items() if "search" in one.regimes]
+    in_domain = [role for role in searched if test_sets[role].in_domain]
+    combinations = [decode.combination, *(["expr"] if "expr" in decode.also else [])]
+    for combination in combinations:
+        for ensemble in main:
+            for role in searched:
+                job = _job(ensemble, role, decode.regime, combination)
+                yield _with_searching(job, decode)
+    for ensemble in further:
+        for role in searched:
+            yield _job(ensemble, role, decode.regime, decode.combination)
     by_members = [
         role
         for role in searched
         if ("members" if role in in_domain else "members_ood") in decode.also
     ]
-    combinations = [decode.combination, *(["expr"] if "expr" in decode.also else [])]
-    plan = [
-        _with_searching(_job(ensemble, role, decode.regime, combination), decode)
-        for combination in combinations
-        for ensemble in main
-        for role in searched
-    ]
-    plan += [
-        _job(ensemble, role, decode.regime, decode.combination)
-        for ensemble in further
-        for role in searched
-    ]
     for ensemble in main:
-        plan += _jobs_of_members(ensemble, by_members, decode.regime)
+        yield from _jobs_of_members(ensemble, by_members, decode.regime)
         for combination in combinations if decode.regime in _SEARCHES else ():
-            plan += _jobs_of_subsets(ensemble, in_domain, decode, combination)
-    if scores:
-        plan += [
-            _job(ensemble, role, "teacher_forcing", decode.combination)
-            for ensemble in (*main, *further)
-            for role, one in test_sets.items()
-            if role in in_domain or "teacher_forcing" in one.regimes
-        ]
-    return list({job.name: job for job in plan}.values())
+            yield from _jobs_of_subsets(ensemble, in_domain, decode, combination)
+
+
+def _scorings(
+    ensembles: Sequence[Ensemble], decode: DecodeConfig, test_sets: Mapping[str, TestSetConfig]
+) -> Iterator[Job]:
+    for ensemble in ensembles:
+        for role, one in test_sets.items():
+            of_searched = one.in_domain and "search" in one.regimes
+            if of_searched or "teacher_forcing" in one.regimes:
+                yield _job(ensemble, role, "teacher_forcing", decode.combination)
 
 
 def _job(ensemble: Ensemble, role: str, regime: str, combination: str) -> Job:
