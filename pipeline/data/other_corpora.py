@@ -47,26 +47,12 @@ def make_other_set(
     DataError or MachineError where its corpus cannot be had.
     """
     counts: Counter[str] = Counter()
-    if test_set.kind == "files":
-        path = _given(role, "path", test_set.path)
-        corpus = read_user_files(test_set.corpus, path, languages[:1], languages[1:2])
-        sentences = as_given(corpus, data.test_sentences, counts)
-        return OtherSet(corpus, sentences, dict(counts))
-    if test_set.kind == "debian_reference" and data.khresmoi is not None:
-        corpus = read_khresmoi(Path(data.khresmoi), languages[:2])
-        return OtherSet(corpus, as_given(corpus, data.test_sentences, counts), dict(counts))
-    if test_set.kind == "debian_reference":
-        corpus = read_debian_reference(data, sorted(languages))
-    else:
-        subset = _given(role, "librispeech_subset", test_set.librispeech_subset)
-        if data.librispeech is not None:
-            if languages[0] != "en":
-                return f"LibriSpeech is English and the task translates from {languages[0]}"
-            corpus = read_transcripts(Path(data.librispeech), subset)
-        elif test_set.stand_in:
-            corpus = read_game_dialogue(data, sorted(languages))
-        else:
-            return f"data.librispeech names no folder with LibriSpeech's {subset}"
+    given = _given_corpus(role, test_set, data, languages)
+    if given is not None:
+        return OtherSet(given, as_given(given, data.test_sentences, counts), dict(counts))
+    corpus = _corpus_to_draw_from(role, test_set, data, languages)
+    if isinstance(corpus, str):
+        return corpus
     aligned = align(corpus.paragraphs(), sorted(corpus.languages), counts)
     # Its own words: what is rare in the training text may be common here.
     own = replace(rules, languages=languages_of(corpus))
@@ -84,6 +70,34 @@ def as_given(corpus: Corpus, most: int, counts: Counter[str]) -> list[AlignedSen
     kept = list(islice(sentences, most))
     counts["dropped_over_the_most"] = sum(1 for _ in sentences)
     return kept
+
+
+def _given_corpus(
+    role: str, test_set: TestSetConfig, data: DataConfig, languages: list[str]
+) -> Corpus | None:
+    """A corpus that is a test set already; None where sentences are to be drawn from one."""
+    if test_set.kind == "files":
+        path = _given(role, "path", test_set.path)
+        return read_user_files(test_set.corpus, path, languages[:1], languages[1:2])
+    if test_set.kind == "debian_reference" and data.khresmoi is not None:
+        return read_khresmoi(Path(data.khresmoi), languages[:2])
+    return None
+
+
+def _corpus_to_draw_from(
+    role: str, test_set: TestSetConfig, data: DataConfig, languages: list[str]
+) -> Corpus | str:
+    """The corpus of a set; or the reason why there is none."""
+    if test_set.kind == "debian_reference":
+        return read_debian_reference(data, sorted(languages))
+    subset = _given(role, "librispeech_subset", test_set.librispeech_subset)
+    if data.librispeech is not None:
+        if languages[0] != "en":
+            return f"LibriSpeech is English and the task translates from {languages[0]}"
+        return read_transcripts(Path(data.librispeech), subset)
+    if test_set.stand_in:
+        return read_game_dialogue(data, sorted(languages))
+    return f"data.librispeech names no folder with LibriSpeech's {subset}"
 
 
 def _given(role: str, name: str, value: str | None) -> str:
