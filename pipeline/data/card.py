@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.config import TaskConfig, TestSetConfig
+from pipeline.config import TaskConfig
 from pipeline.data.clean import RULES
 from pipeline.data.corpus import AlignedSentence, Corpus
 from pipeline.data.evaluation_sets import Row
@@ -75,16 +75,7 @@ def data_card(
         "## Test sets",
         markdown_table(
             ("Role", "What stands for it", "How it is made", "Used in", "Rows"),
-            [
-                (
-                    role,
-                    task.test_sets[role].corpus,
-                    _made(task, task.test_sets[role]),
-                    ", ".join(task.test_sets[role].regimes),
-                    str(len(rows)),
-                )
-                for role, rows in sets.items()
-            ],
+            [_test_set_row(role, task, len(rows)) for role, rows in sets.items()],
         ),
         *(f"{role} is absent: {reason}." for role, reason in absent.items()),
         "## Filters",
@@ -144,10 +135,12 @@ def _count_table(counts: Mapping[str, Mapping[str, int]]) -> str:
     return markdown_table(("Count", *columns), rows)
 
 
-def _made(task: TaskConfig, test_set: TestSetConfig) -> str:
-    return _KINDS[test_set.kind].format(
+def _test_set_row(role: str, task: TaskConfig, n_row: int) -> tuple[str, ...]:
+    test_set = task.test_sets[role]
+    made = _KINDS[test_set.kind].format(
         source=test_set.language, reference=test_set.reference_language or task.target_language
     )
+    return role, test_set.corpus, made, ", ".join(test_set.regimes), str(n_row)
 
 
 def _samples(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:

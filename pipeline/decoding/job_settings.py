@@ -50,20 +50,6 @@ def store_attributes(
     result is made from.
     """
     used = settings["decode"]
-    sampling = {name: used.get(name) for name in _SAMPLING}
-    described = {
-        "task": task,
-        "set": job.test_set,
-        "ensemble": job.ensemble,
-        "members": f"{len(job.members)}:{digests['members'][:12]}",
-        "regime": job.regime,
-        "combination": job.combination,
-        "beam": used.get("beam"),
-        "length_penalty": used["length_penalty"],
-        "temperature": sampling["sampling_temperature"],
-        "seed": sampling["seed"],
-        "decode": digests["decode"][:12],
-    }
     return {
         "task": task,
         "test_set": job.test_set,
@@ -73,16 +59,31 @@ def store_attributes(
         "beam": used.get("beam"),
         # With a penalty the score is not that of the log-probabilities alone.
         "length_penalty": None if used.get("unk_penalty") else used["length_penalty"],
-        **sampling,
-        "sampling_top_k": sampling["sampling_top_k"] or None,
+        **{name: used.get(name) for name in _SAMPLING},
+        "sampling_top_k": used.get("sampling_top_k") or None,
         "members": list(job.members),
         "search_members": list(search_members),
         "vocab_size": vocab_size,
         "config": yaml.safe_dump(_yaml_plain(settings), sort_keys=True, allow_unicode=True),
-        "signature": "|".join(
-            f"{key}:{value}" for key, value in described.items() if value is not None
-        ),
+        "signature": _signature(task, job, used, digests),
     }
+
+
+def _signature(task: str, job: Job, used: dict[str, Any], digests: dict[str, str]) -> str:
+    described = {
+        "task": task,
+        "set": job.test_set,
+        "ensemble": job.ensemble,
+        "members": f"{len(job.members)}:{digests['members'][:12]}",
+        "regime": job.regime,
+        "combination": job.combination,
+        "beam": used.get("beam"),
+        "length_penalty": used["length_penalty"],
+        "temperature": used.get("sampling_temperature"),
+        "seed": used.get("seed"),
+        "decode": digests["decode"][:12],
+    }
+    return "|".join(f"{key}:{value}" for key, value in described.items() if value is not None)
 
 
 def _yaml_plain(value: Any) -> Any:

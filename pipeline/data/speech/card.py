@@ -40,14 +40,7 @@ def speech_card(
         "## Test sets",
         markdown_table(
             ("Role", "What stands for it", "With reference"),
-            [
-                (
-                    role,
-                    task.test_sets[role].corpus,
-                    str(one.counts["utterances_read"] - one.counts["without_reference"]),
-                )
-                for role, one in test.items()
-            ],
+            [(role, task.test_sets[role].corpus, _referenced(one)) for role, one in test.items()],
         ),
         *(f"{role} is absent: {reason}." for role, reason in absent.items()),
         "## Faults",
@@ -57,11 +50,7 @@ def speech_card(
         "## Samples",
     ]
     for one in sets:
-        rows = [
-            (short(said.source), "(none)" if said.reference is None else short(said.reference))
-            for said in one.samples
-        ]
-        blocks += [f"### {one.name}", markdown_table(("Source", "Reference"), rows)]
+        blocks += [f"### {one.name}", markdown_table(("Source", "Reference"), _samples(one))]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -98,6 +87,16 @@ def sizes(sets: Sequence[PreparedSet]) -> Iterator[dict[str, str]]:
             "words_an_utterance": "no transcripts" if words is None else f"{words:.1f}",
             "domain": one.corpus.domain,
         }
+
+
+def _referenced(one: PreparedSet) -> str:
+    """How many utterances have a reference."""
+    return str(one.counts["utterances_read"] - one.counts["without_reference"])
+
+
+def _samples(one: PreparedSet) -> Iterator[tuple[str, str]]:
+    for said in one.samples:
+        yield short(said.source), "(none)" if said.reference is None else short(said.reference)
 
 
 def _counts(sets: Sequence[PreparedSet]) -> str:
