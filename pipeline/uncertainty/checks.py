@@ -10,14 +10,18 @@ from pipeline.store import Store
 from pipeline.uncertainty.blocks import Block
 from pipeline.uncertainty.hypothesis import HypothesisTotals, decoding_posteriors
 from pipeline.uncertainty.recompute import recomputed_differences
+from pipeline.uncertainty.token import TOKEN_MEASURES
 
 # Agreement of decoding and re-scoring, design of the store: float32 log-probabilities added up.
 _SCORE_TOLERANCE_NATS = 1e-4
-# Entropies are stored as float32; a difference of two of them is this far from the exact one.
-_ROUNDING_NATS = 1e-4
-_NOT_NEGATIVE = ("prex_mi", "prex_epkl", "prex_rmi", "expr_mi_w", "expr_epkl_w", "expr_rmi")
-# Under ExPr the forms with uniform weights may be negative without any fault.
-_MAY_BE_NEGATIVE = ("expr_mi", "expr_epkl")
+# Entropies are stored as float32; a difference of two of them is this far from the exact one. What
+# no rounding explains, that in half precision included, `refuse_impossible` refuses.
+_SINGLE_PRECISION_NATS = 1e-4
+# Divergences, of which the lowest value is reported.
+_DIVERGENCES = (
+    *("prex_mi", "prex_epkl", "prex_rmi"),
+    *("expr_mi_w", "expr_epkl_w", "expr_rmi", "expr_mi", "expr_epkl"),
+)
 
 
 class StoreChecks:
@@ -38,7 +42,7 @@ class StoreChecks:
         for name, values in block.measures.items():
             lowest = float(values.min())
             self._lowest[name] = min(lowest, self._lowest.get(name, np.inf))
-            negative = int((values < -_ROUNDING_NATS).sum())
+            negative = int((values < -_SINGLE_PRECISION_NATS).sum())
             self._negative[name] = self._negative.get(name, 0) + negative
             infinite = int(np.isinf(values).sum())
             if infinite:
@@ -59,8 +63,8 @@ class StoreChecks:
         store = self._store
         finished = store.read("/hypothesis/finished")
         score = self._score(totals)
-        rules = {name: self._sign(name) for name in _NOT_NEGATIVE if name in self._lowest}
-        broken = any(one["negative_tokens"] for one in rules.values())
+        not_negative = self._signs(may_be_negative=False)
+        broken = any(one["negative_tokens"] for one in not_negative.values())
         return {
             "ok": score.get("ok", True) and not broken and not self._tokens_off,
             "sentences": store.n_sentence,
@@ -69,10 +73,8 @@ class StoreChecks:
             "unfinished_hypotheses": int((finished == 0).sum()),
             "tokens": store.n_token,
             "score": score,
-            "not_negative": rules,
-            "may_be_negative": {
-                name: self._sign(name) for name in _MAY_BE_NEGATIVE if name in self._lowest
-            },
+            "not_negative": not_negative,
+            "may_be_negative": self._signs(may_be_negative=True),
             "recomputed": self._recomputed(),
             "infinite_tokens": self._infinite,
             "identical_members": [
@@ -82,9 +84,16 @@ class StoreChecks:
             ],
         }
 
-    def _sign(self, name: str) -> dict[str, Any]:
-        lowest = self._lowest[name] if np.isfinite(self._lowest[name]) else None
-        return {"lowest_nats": lowest, "negative_tokens": self._negative[name]}
+    def _signs(self, *, may_be_negative: bool) -> dict[str, Any]:
+        """Of the divergences of this sign, the lowest value and how many tokens are below 0."""
+        return {
+            name: {
+                "lowest_nats": self._lowest[name] if np.isfinite(self._lowest[name]) else None,
+                "negative_tokens": self._negative[name],
+            }
+            for name in _DIVERGENCES
+            if name in self._lowest and TOKEN_MEASURES[name].may_be_negative == may_be_negative
+        }
 
     def _recomputed(self) -> dict[str, Any]:
         """How the stored numbers agree with the stored distributions."""

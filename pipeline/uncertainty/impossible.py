@@ -10,24 +10,25 @@ from pipeline.store import Store
 from pipeline.store.place import place_of
 from pipeline.uncertainty.blocks import Block
 from pipeline.uncertainty.kernel import Float64
+from pipeline.uncertainty.token import TOKEN_MEASURES
 
-# Under ExPr the forms with uniform weights may be negative without any fault, of one token too.
-MAY_BE_NEGATIVE = ("expr_mi", "expr_epkl", "expr_pmi")
-# A sound store may be this far off: two of its numbers, each rounded in half precision.
-_ROUNDING_NATS = 2e-2
+MAY_BE_NEGATIVE = tuple(name for name, one in TOKEN_MEASURES.items() if one.may_be_negative)
+# A sound store may be this far off: two of its numbers, each rounded in half precision. Of float32
+# `StoreChecks` tells much smaller faults, which stop nothing.
+_HALF_PRECISION_NATS = 2e-2
 
 
 def refuse_impossible(store: Store, block: Block) -> None:
     """Raise StoreError for a token measure that is NaN, below 0, or an entropy above ln of vocab.
 
-    It names file, task, test set, sentence, hypothesis, token and measure. The unweighted MI and
-    EPKL of ExPr and the pointwise measures may be negative.
+    It names file, task, test set, sentence, hypothesis, token and measure. Those of
+    `MAY_BE_NEGATIVE` pass below 0.
     """
-    highest = float(np.log(store.vocab_size)) + _ROUNDING_NATS
+    highest = float(np.log(store.vocab_size)) + _HALF_PRECISION_NATS
     for name, values in block.measures.items():
         _refuse(store, block, name, np.isnan(values), "a number")
         if name not in MAY_BE_NEGATIVE:
-            _refuse(store, block, name, values < -_ROUNDING_NATS, ">= 0")
+            _refuse(store, block, name, values < -_HALF_PRECISION_NATS, ">= 0")
         if name == "data" or name.endswith("_entropy"):
             rule = f"<= ln(vocab_size={store.vocab_size})"
             _refuse(store, block, name, values > highest, rule)

@@ -69,10 +69,14 @@ class Position:
 
 @dataclass(frozen=True)
 class TokenMeasure:
-    """A measure [token] and the statistics that it needs."""
+    """A measure [token] and the statistics that it needs.
+
+    may_be_negative: without any fault, since uniform weights of members are not those of ExPr.
+    """
 
     compute: Callable[[Position], Float64]
     needs: tuple[str, ...]
+    may_be_negative: bool = False
 
     @property
     def full_distribution(self) -> bool:
@@ -86,8 +90,10 @@ def _difference(minuend: str, subtrahend: str) -> TokenMeasure:
     )
 
 
-def _above_data(name: str) -> TokenMeasure:
-    return TokenMeasure(lambda p: p.statistic(name) - p.data, (name, "entropy_member"))
+def _above_data(name: str, *, may_be_negative: bool = False) -> TokenMeasure:
+    return TokenMeasure(
+        lambda p: p.statistic(name) - p.data, (name, "entropy_member"), may_be_negative
+    )
 
 
 def _above_weighted_data(name: str) -> TokenMeasure:
@@ -104,11 +110,11 @@ TOKEN_MEASURES: dict[str, TokenMeasure] = {
     "prex_score": TokenMeasure(lambda p: p.prex_score, ("logprob",)),
     "prex_pmi": TokenMeasure(lambda p: p.pmi(p.prex_score), ("logprob",)),
     "expr_entropy": TokenMeasure(lambda p: p.statistic("entropy_expr"), ("entropy_expr",)),
-    "expr_mi": _above_data("entropy_expr"),
-    "expr_epkl": _above_data("cross_expr"),
+    "expr_mi": _above_data("entropy_expr", may_be_negative=True),
+    "expr_epkl": _above_data("cross_expr", may_be_negative=True),
     "expr_rmi": _difference("cross_expr", "entropy_expr"),
     "expr_score": TokenMeasure(lambda p: p.expr_score, ("logprob",)),
-    "expr_pmi": TokenMeasure(lambda p: p.pmi(p.expr_score), ("logprob",)),
+    "expr_pmi": TokenMeasure(lambda p: p.pmi(p.expr_score), ("logprob",), may_be_negative=True),
     "expr_mi_w": _above_weighted_data("entropy_expr"),
     "expr_epkl_w": _above_weighted_data("cross_expr"),
     # The first line of eqn:token-mi-autoreg, which under ExPr is not its second.
