@@ -45,6 +45,20 @@ def refuse_nan(store: Store, name: str, values: Float64) -> None:
         raise StoreError(f"{store.path}: {place}: {name} must be a number, got nan")
 
 
+def refuse_undrawable(store: Store, logprob: Float64) -> None:
+    """Raise StoreError, naming the hypothesis, where its ln P by the member that drew it is -inf.
+
+    logprob [hypothesis].
+    """
+    broken = np.isneginf(logprob)
+    if broken.any():
+        place = place_of(store, "/hypothesis/member", [int(broken.argmax())])
+        raise StoreError(
+            f"{store.path}: {place}: the member that drew it must give it a probability above 0, "
+            f"got 0"
+        )
+
+
 def _refuse(store: Store, block: Block, name: str, broken: NDArray[np.bool_], rule: str) -> None:
     if broken.any():
         token = int(broken.argmax())

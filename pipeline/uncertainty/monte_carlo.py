@@ -13,6 +13,7 @@ from pipeline.uncertainty.hypothesis import (
     HypothesisTotals,
     decoding_posteriors,
 )
+from pipeline.uncertainty.impossible import refuse_nan, refuse_undrawable
 from pipeline.uncertainty.kernel import Float64
 from pipeline.uncertainty.weights import (
     first_hypotheses,
@@ -50,19 +51,19 @@ def monte_carlo_measures(
     """The Monte-Carlo forms among `can`, name -> [sentence], from the first `beam` samples.
 
     Of samples that single members drew, the first `beam` of each member; NaN for a sentence that
-    one of them did not draw for. Source: eqn:sequence-entropy-seq-mc to eqn:sequence-mkl-chain-mc;
-    eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.
+    one of them did not draw for. Raises StoreError, naming the sentence, for a mean that is NaN and
+    for a sample that its own member gives probability 0. Source: eqn:sequence-entropy-seq-mc to
+    eqn:sequence-mkl-chain-mc; eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.
     """
     means = _from_members(store, totals, beam, length_norm) if "epkl_mc" in can else {}
     names = {form: name for form, name in _FROM_POSTERIOR.items() if name in can}
     selection = first_hypotheses(store.hypothesis_offset, beam)
     log_weight = uniform(selection)
-    return means | {
-        name: weighted_mean(
-            log_weight, FORMS[form].value(totals, length_norm)[selection.hypothesis], selection
-        )
-        for form, name in names.items()
-    }
+    for form, name in names.items():
+        values = FORMS[form].value(totals, length_norm)[selection.hypothesis]
+        means[name] = weighted_mean(log_weight, values, selection)
+        refuse_nan(store, name, means[name])
+    return means
 
 
 def _from_members(
@@ -72,6 +73,7 @@ def _from_members(
     drawn_by = store.read("/hypothesis/member")
     selection = first_of_member(store.hypothesis_offset, drawn_by, n_member, beam)
     own = totals.logprob_member[np.arange(len(drawn_by)), drawn_by]
+    refuse_undrawable(store, own)
     values = {f"{p}_mi_mc": own - totals.logprob[p] for p in POSTERIORS}
     values["epkl_mc"] = own - totals.logprob_member.mean(axis=1)
     log_weight = uniform(selection)

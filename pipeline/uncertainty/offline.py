@@ -30,9 +30,10 @@ def write_measures(
 ) -> dict[str, Any]:
     """Write sequence.parquet, token.parquet and checks.json of a store; the checks as plain values.
 
-    folder: exists already. A value that a sentence cannot have is null; a measure that the store
-    cannot give is absent, and checks.json says why. Raises StoreError, naming task, test set and
-    sentence, for a measure that is NaN or that no distributions can have.
+    folder: exists already. A value that a sentence cannot have is null, as is NaN of a measure of
+    the user's own; a measure that the store cannot give is absent, and checks.json says why. Raises
+    StoreError, naming task, test set and sentence, for any other measure that is NaN, or that no
+    distributions can have.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

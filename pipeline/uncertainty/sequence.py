@@ -138,8 +138,9 @@ def sequence_table(
 ) -> pd.DataFrame:
     """The measures that are not refused, for every point of the grid, a row a sentence.
 
-    heuristics: name -> [sentence], the same at every point. Raises ConfigError for an extra measure
-    that does not give one value a sentence, StoreError naming the sentence for one that is NaN.
+    heuristics: name -> [sentence], the same at every point. They and extra measures may be NaN, for
+    a sentence that has none. Raises ConfigError for an extra measure that does not give one value a
+    sentence, StoreError naming the sentence for any other measure that is NaN.
     """
     can = [name for name, reason in refused.items() if reason is None]
     values = {norm: _hypothesis_values(totals, norm, can) for norm in set(grid.length_norm)}

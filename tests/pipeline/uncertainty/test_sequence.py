@@ -265,6 +265,19 @@ def test_stores_that_were_drawn_otherwise_are_refused(
         sequence_measures(store, beam=1, temperature=1, length_norm=True, measures=[measure])
 
 
+def test_a_sample_that_its_own_member_excludes_is_refused(
+    store_of: StoreOf, random_hypothesis: Make
+):
+    drawn = replace(random_hypothesis(0), member=1)
+    excluded = np.asarray(drawn.statistics.logprob).copy()
+    excluded[2, 1] = -np.inf
+    drawn = replace(drawn, statistics=replace(drawn.statistics, logprob=excluded))
+    sampled = {"regime": "sample", "combination": "member"}
+    store = store_of([[drawn]], **(SIZE | sampled))
+    with pytest.raises(StoreError, match="sentence 0, hypothesis 0: the member that drew it must"):
+        sequence_measures(store, beam=1, temperature=1, length_norm=True)
+
+
 def test_samples_of_which_nothing_was_cut_off(store_of: StoreOf, random_hypothesis: Make):
     whole = {"sampling_temperature": 1.0, "sampling_top_k": -1, "sampling_top_p": -1.0}
     store = store_of([[random_hypothesis(0)]], regime="sample", **SIZE, **whole)
