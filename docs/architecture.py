@@ -11,8 +11,16 @@ from statistics import mean
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
 STAGES = "stages"
-# Single modules of pipeline/ that every room may import: one bar.
-BASE = "config, errors, parts, progress"
+# Single modules of pipeline/ that every room may import: one bar, on which config_* are config.
+BASE = ", ".join(
+    sorted(
+        {
+            "config" if path.stem.startswith("config_") else path.stem
+            for path in (ROOT / "pipeline").glob("*.py")
+            if path.stem != "__init__"
+        }
+    )
+)
 _WIDTH, _HEIGHT, _COLUMN, _ROW, _MARGIN = 150, 40, 190, 90, 20
 _STYLE = (
     "rect { fill: #eef2f7; stroke: #33475b; rx: 4px } line { stroke: #33475b } "
