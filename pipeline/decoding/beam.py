@@ -19,7 +19,7 @@ from pipeline.decoding.posterior import (
 )
 from pipeline.decoding.sentence import Sentence, Source, padded
 from pipeline.errors import ConfigError
-from pipeline.store import Hypothesis
+from pipeline.store import SEARCHES, Hypothesis
 
 
 def beam_search(
@@ -55,7 +55,7 @@ def length_limit(source: Source, model: ScoringModel, decode: DecodeConfig) -> i
 
 
 def _check(combination: str, decode: DecodeConfig) -> None:
-    if decode.regime not in ("beam", "greedy") or combination not in ("prex", "expr"):
+    if decode.regime not in SEARCHES or combination not in ("prex", "expr"):
         raise ConfigError(
             f"decode._target_ must be a decoder for regime={decode.regime} and "
             f"combination={combination}, got beam_search, which is for beam and greedy and for "

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.config import DecodeConfig, DumpConfig
 from pipeline.errors import MachineError
+from pipeline.store import SEARCHES
 
 _FLOAT_BYTES = 4
 
@@ -62,7 +63,7 @@ def estimate(
     if regime == "sample":
         rows *= model.n_member if combination == "member" else 1
         n_hypothesis = rows
-    elif regime in ("beam", "greedy"):
+    elif regime in SEARCHES:
         n_hypothesis = decode.n_best or decode.beam
     n_sentence = n_token = 0
     for count in expected_tokens:

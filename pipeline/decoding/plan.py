@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from pipeline.config import DecodeConfig, TestSetConfig
 from pipeline.ensembles import Ensemble
 from pipeline.errors import ConfigError
-from pipeline.store import SUBSET
+from pipeline.store import SEARCHES, SUBSET
 from pipeline.uncertainty.subsets import subsets as drawn_subsets
-
-_SEARCHES = ("beam", "greedy")
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def _searches(
     ]
     for ensemble in main:
         yield from _jobs_of_members(ensemble, by_members, decode.regime)
-        for combination in combinations if decode.regime in _SEARCHES else ():
+        for combination in combinations if decode.regime in SEARCHES else ():
             yield from _jobs_of_subsets(ensemble, in_domain, decode, combination)
 
 
@@ -145,7 +143,7 @@ def _jobs_of_subsets(
 
 
 def _with_searching(job: Job, decode: DecodeConfig) -> Job:
-    if job.regime not in _SEARCHES:
+    if job.regime not in SEARCHES:
         return job
     chosen = tuple(one for one in decode.search_members if one in job.members)
     return replace(
@@ -172,7 +170,7 @@ def _check_search(decode: DecodeConfig, main: Sequence[Ensemble]) -> None:
             f"decode.search_members must be [] where decode.hypotheses names a store, "
             f"got {', '.join(chosen)}"
         )
-    if decode.regime not in _SEARCHES and (chosen or decode.hypotheses is not None):
+    if decode.regime not in SEARCHES and (chosen or decode.hypotheses is not None):
         raise ConfigError(
             f"decode.search_members and decode.hypotheses are for decode.regime=beam or greedy, "
             f"got decode.regime={decode.regime}"

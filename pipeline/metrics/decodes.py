@@ -15,7 +15,7 @@ from pipeline.config import TestSetConfig
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell
 from pipeline.metrics.statistic import FloatArray
-from pipeline.store import open_store
+from pipeline.store import SEARCHES, open_store
 
 SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
 _NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
@@ -41,7 +41,7 @@ class Decode:
     @property
     def is_search(self) -> bool:
         """Whether its first hypothesis is the system's answer."""
-        return self.cell.regime in ("beam", "greedy")
+        return self.cell.regime in SEARCHES
 
     @property
     def is_forced(self) -> bool:

@@ -1,6 +1,6 @@
 """The decode store: what an ensemble's decoder leaves for everything after it."""
 
-from pipeline.store.attributes import SUBSET
+from pipeline.store.attributes import SEARCHES, SUBSET
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics, TopK
 from pipeline.store.reader import Store, is_store, open_store
 from pipeline.store.schema import Flag
@@ -8,6 +8,7 @@ from pipeline.store.validate import validate
 from pipeline.store.writer import StoreWriter
 
 __all__ = [
+    "SEARCHES",
     "SUBSET",
     "Flag",
     "Hypothesis",

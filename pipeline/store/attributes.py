@@ -11,7 +11,8 @@ import numpy as np
 
 from pipeline.store.schema import SCHEMA
 
-REGIMES = ("beam", "greedy", "teacher_forcing", "sample")
+SEARCHES = ("beam", "greedy")  # regimes whose best hypothesis is the system's answer
+REGIMES = (*SEARCHES, "teacher_forcing", "sample")
 SUBSET = "subset"  # attribute `ensemble` of some of an ensemble's members
 COMBINATIONS = ("prex", "expr", "member")
 # What the writer sets itself.

@@ -17,10 +17,9 @@ from pipeline.metrics.decodes import (
 )
 from pipeline.metrics.quality import Quality
 from pipeline.metrics.statistic import FloatArray
-from pipeline.store import SUBSET
+from pipeline.store import SEARCHES, SUBSET
 
 _MAIN = "random_init"
-_SEARCHES = ("beam", "greedy")
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class TaskEvidence:
 
     def searched(self, hypotheses: str = "prex") -> dict[str, str]:
         """Test set -> the part that the ensemble found by search, under one combination."""
-        return self._parts(_SEARCHES, hypotheses)
+        return self._parts(SEARCHES, hypotheses)
 
     def forced(self) -> dict[str, str]:
         """Test set -> the part in which the ensemble scored its references."""
