@@ -8,16 +8,12 @@ from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE
 from pipeline.report.cells import CellIndex
 from pipeline.report.measure_headings import measure_header
 from pipeline.report.measure_layout import BEST_NOTE, MeasureLayout
+from pipeline.report.measure_names import MODELS
 from pipeline.report.paper import PaperCell, paper_cells
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 from pipeline.report.task_names import task_name
 
 _SETS = ("TYPO", "CUT", "COPY")
-_MODELS = {
-    ("single", "-"): "Single",
-    ("random_init", "prex"): "PrEx",
-    ("random_init", "expr"): "ExPr",
-}
 _TOKEN_RATE = "token_error_rate_percent"
 # What is flagged -> (what stands behind the name of a measure, the column of its base rate).
 _FLAGGED = {
@@ -72,7 +68,7 @@ def copy_through(cells: pd.DataFrame) -> Table:
                 ensemble=index.ensemble(task, ensemble) if hypotheses != "-" else ensemble,
                 hypotheses=hypotheses,
             )
-            for ensemble, hypotheses in _MODELS
+            for ensemble, hypotheses in MODELS
         ]
         cells_of_row = tuple(TableCell(index.cell(one)) for one in own)
         new_task = bool(rows) and rows[-1].labels[0] != task_name(task)
@@ -80,7 +76,7 @@ def copy_through(cells: pd.DataFrame) -> Table:
     return Table(
         "beyond:copy-through",
         "Copy-through: percent of the source's words that the translation repeats",
-        ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in _MODELS.values())),),
+        ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in MODELS.values())),),
         tuple(rows),
         ("A word is a run of letters and digits; names and numbers are copied rightly.",),
     )

@@ -6,14 +6,10 @@ import pandas as pd
 
 from pipeline.metrics.calibration_cells import LEVELS
 from pipeline.report.cells import CellIndex
+from pipeline.report.measure_names import MODELS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.report.task_names import task_name
 
-_MODELS = {
-    ("single", "-"): "Single",
-    ("random_init", "prex"): "PrEx",
-    ("random_init", "expr"): "ExPr",
-}
 _NOTES = (
     "Token: whether it matches the reference in a Levenshtein alignment of sub-word units.",
     "Sequence: sentence BLEU / 100 or 1 - WER (at least 0) against the geometric mean of the "
@@ -35,7 +31,7 @@ def calibration(cells: pd.DataFrame) -> Table:
                     hypotheses=hypotheses,
                     column=f"{level}_confidence",
                 )
-                for ensemble, hypotheses in _MODELS
+                for ensemble, hypotheses in MODELS
             ]
             labels = (task_name(task), test_set, level)
             rule = bool(rows) and rows[-1].labels[1] != test_set
@@ -44,7 +40,7 @@ def calibration(cells: pd.DataFrame) -> Table:
     return Table(
         "beyond:calibration",
         "Expected calibration error of confidence in percent",
-        ((*of, *(Heading(name) for name in _MODELS.values())),),
+        ((*of, *(Heading(name) for name in MODELS.values())),),
         tuple(rows),
         _NOTES,
     )

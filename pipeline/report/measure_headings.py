@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.report.measure_names import ESTIMATORS, KINDS, OTHERS, POSTERIORS
+from pipeline.report.measure_names import KINDS, OTHERS, parts_of
 from pipeline.report.table import Heading
 
 
@@ -30,21 +30,23 @@ def spans(names: Sequence[str]) -> list[Heading]:
 
 
 def _group(column: str) -> str:
+    """The group of a measure; a name that is not the paper's has none."""
     if column in OTHERS:
         return OTHERS[column].group
-    posterior, kind = column.split("_")[:2]
-    return f"{POSTERIORS[posterior]}, {KINDS[kind].uncertainty}"
+    parts = parts_of(column)
+    return "" if parts is None else f"{parts.posterior}, {parts.kind.uncertainty}"
 
 
 def _measure(column: str, beam: str) -> Heading:
     if column in OTHERS:
         return Heading(OTHERS[column].heading, latex=OTHERS[column].latex)
-    _, kind, *estimator = column.split("_")
-    letter = KINDS[kind].letter
-    if estimator:
-        way = ESTIMATORS[estimator[0]]
-        latex = rf"$\hat{{\mathcal{{{letter}}}}}^{{({beam})}}_{{\mathrm{{{way}}}}}$"
-        return Heading(f"{letter} {way}", latex=latex)
-    if kind == "pmi":
+    parts = parts_of(column)
+    if parts is None:
+        return Heading(column)
+    letter, remark = parts.kind.letter, parts.kind.remark
+    if parts.estimator is not None:
+        symbol = rf"\hat{{\mathcal{{{letter}}}}}^{{({beam})}}_{{\mathrm{{{parts.estimator}}}}}"
+        return Heading(f"{letter} {parts.estimator}{remark}", latex=f"${symbol}${remark}")
+    if parts.kind is KINDS["pmi"]:
         return Heading("M of the token", latex=rf"$\mathcal{{{letter}}}_{{\omega_l}}$")
-    return Heading(letter, latex=rf"$\mathcal{{{letter}}}$")
+    return Heading(f"{letter}{remark}", latex=rf"$\mathcal{{{letter}}}${remark}")

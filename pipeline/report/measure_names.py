@@ -7,6 +7,11 @@ from typing import NamedTuple
 from pipeline.metrics.cell import COPY_THROUGH
 
 POSTERIORS = {"prex": "PrEx", "expr": "ExPr"}
+# (ensemble, posterior that decoded) of the models that tables set side by side.
+MODELS = {
+    ("single", "-"): "Single",
+    **{("random_init", name): shown for name, shown in POSTERIORS.items()},
+}
 ESTIMATORS = {"c": "C-IW", "s": "S-IW", "cmc": "C-MC", "smc": "S-MC", "mc": "MC"}
 
 
@@ -16,6 +21,11 @@ class Kind(NamedTuple):
     letter: str
     uncertainty: str
     exact: bool = False
+
+    @property
+    def remark(self) -> str:
+        """What is said behind the letter."""
+        return ", exact" if self.exact else ""
 
 
 KINDS = {
@@ -63,15 +73,34 @@ METRICS = {
 }
 
 
+class MeasureName(NamedTuple):
+    """The parts of a name such as `prex_rmi_s`, as people call them; `estimator`: of sequences."""
+
+    posterior: str
+    kind: Kind
+    estimator: str | None
+
+
+def parts_of(name: str) -> MeasureName | None:
+    """The parts of an information-theoretic measure's name; None for a name of another form."""
+    posterior, _, rest = name.partition("_")
+    if posterior not in POSTERIORS:
+        return None
+    if rest in KINDS:
+        return MeasureName(POSTERIORS[posterior], KINDS[rest], None)
+    kind, _, estimator = rest.rpartition("_")
+    if kind not in KINDS or estimator not in ESTIMATORS:
+        return None
+    return MeasureName(POSTERIORS[posterior], KINDS[kind], ESTIMATORS[estimator])
+
+
 def measure_label(name: str) -> str:
     """The measure as people call it; a name that is not the paper's stays as it is."""
-    posterior, _, rest = name.partition("_")
-    kind, _, estimator = rest.rpartition("_")
-    if posterior in POSTERIORS and kind in KINDS and estimator in ESTIMATORS:
-        letter, uncertainty, exact = KINDS[kind]
-        of = ", exact" if exact else ""
-        return f"{POSTERIORS[posterior]} {uncertainty} {letter}{of}, {ESTIMATORS[estimator]}"
-    return OTHERS[name].words if name in OTHERS else name
+    parts = parts_of(name)
+    if parts is None or parts.estimator is None:
+        return OTHERS[name].words if name in OTHERS else name
+    kind = parts.kind
+    return f"{parts.posterior} {kind.uncertainty} {kind.letter}{kind.remark}, {parts.estimator}"
 
 
 def decoder_name(ensemble: str, combination: str, regime: str) -> str:

@@ -13,6 +13,7 @@ from pipeline.metrics.statistic import point
 from pipeline.report.figures.evidence import TaskEvidence
 from pipeline.report.figures.sheet import Sheet
 from pipeline.report.figures.style import line, panels, shared_legend, whole_numbers
+from pipeline.report.measure_names import POSTERIORS
 from pipeline.store import SUBSET, open_store
 from pipeline.uncertainty.subsets import subsets
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_SUBSETS = 20
 _COLUMNS = ["test_set", "metric", "hypotheses", "members", "subsets", "mean", "spread"]
-_SHOWN = {"prex": "PrEx", "expr": "ExPr"}
 _UNITS = {"nll": "NLL, nats per token", "bleu": "BLEU, percent", "wer_percent": "WER, percent"}
 
 
@@ -71,9 +71,7 @@ def _quality_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int
     for part, decode in evidence.decodes.items():
         cell, used = decode.cell, np.flatnonzero(decode.scorable)
         counts = part in wholes or (
-            cell.regime in ("beam", "greedy")
-            and cell.ensemble in ("single", SUBSET)
-            and {*decode.members} <= whole
+            decode.is_search and cell.ensemble in ("single", SUBSET) and {*decode.members} <= whole
         )
         if not counts or not decode.in_domain or not len(used):
             continue
@@ -82,7 +80,7 @@ def _quality_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int
         )
         value = point(statistic, len(used))
         # A single member is its own ensemble under either combination.
-        for hypotheses in _SHOWN if cell.hypotheses == "-" else (cell.hypotheses,):
+        for hypotheses in POSTERIORS if cell.hypotheses == "-" else (cell.hypotheses,):
             yield cell.test_set, quality.name, hypotheses, len(decode.members), value
 
 
@@ -98,7 +96,7 @@ def _draw(data: pd.DataFrame) -> Figure:
     figure, axes = panels(len(shown), most_columns=2)
     for axis, (test_set, metric) in zip(axes, shown, strict=True):
         rows = data[(data["test_set"] == test_set) & (data["metric"] == metric)]
-        for place, (name, label) in enumerate(_SHOWN.items()):
+        for place, (name, label) in enumerate(POSTERIORS.items()):
             points = rows[rows["hypotheses"] == name].sort_values("members")
             if points.empty:
                 continue

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pipeline.metrics.quality import Quality
+from pipeline.report.measure_names import parts_of
 
-_MEASURES = {"entropy": "H", "mi": "I", "epkl": "K", "rmi": "M"}
-_POSTERIORS = {"prex": "PrEx", "expr": "ExPr"}
-_ESTIMATORS = {"c": "C-IW", "s": "S-IW"}
 _QUALITIES = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
 
 
 def measure(name: str) -> str:
     """`prex_rmi_s` -> `M S-IW (PrEx)`; a name of another form stays as it is."""
-    parts = name.split("_")
-    if len(parts) != 3 or parts[1] not in _MEASURES or parts[2] not in _ESTIMATORS:
+    parts = parts_of(name)
+    if parts is None or parts.estimator is None:
         return name
-    return f"{_MEASURES[parts[1]]} {_ESTIMATORS[parts[2]]} ({_POSTERIORS[parts[0]]})"
+    return f"{parts.kind.letter} {parts.estimator}{parts.kind.remark} ({parts.posterior})"
 
 
 def error(quality: Quality) -> str:

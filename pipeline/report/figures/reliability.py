@@ -13,11 +13,15 @@ from pipeline.metrics.calibration_cells import LEVELS, calibrated_forecasts
 from pipeline.report.figures.evidence import TaskEvidence
 from pipeline.report.figures.sheet import Sheet
 from pipeline.report.figures.style import line, panels, shared_legend
+from pipeline.report.measure_names import POSTERIORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SYSTEMS = {"single": "single members", "prex": "ensemble, PrEx", "expr": "ensemble, ExPr"}
+_SYSTEMS = {
+    "single": "single members",
+    **{name: f"ensemble, {shown}" for name, shown in POSTERIORS.items()},
+}
 _COLUMNS = [
     "test_set", "level", "system", "low", "high", "n", "confidence", "right", "ece_percent"
 ]  # fmt: skip
@@ -33,7 +37,7 @@ def reliability_diagrams(evidence: TaskEvidence) -> Sheet:
     system's ece_percent. Tokens of all single members are taken together.
     """
     systems: dict[str, dict[str, list[str]]] = {}
-    for name in ("prex", "expr"):
+    for name in POSTERIORS:
         for test_set, part in evidence.in_domain(evidence.searched(name)).items():
             systems.setdefault(test_set, {})[name] = [part]
     for part, decode in evidence.decodes.items():

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pipeline.errors import DataError
 from pipeline.metrics.decodes import Measures, read_measures
 from pipeline.metrics.quality import Quality
+from pipeline.report.measure_names import POSTERIORS
 from pipeline.store import Flag, Store
 
 # Column of token.parquet, behind the posterior's name -> its name on the page.
@@ -152,7 +153,7 @@ def _token_frame(parquet: Path, store: Store, n_sentence: int) -> pd.DataFrame:
 
 
 def _token_columns(store: Store) -> dict[str, str]:
-    posterior = store.combination if store.combination in ("prex", "expr") else "prex"
+    posterior = store.combination if store.combination in POSTERIORS else "prex"
     return {f"{posterior}_{name}": shown for name, shown in TOKEN_MEASURES.items()}
 
 

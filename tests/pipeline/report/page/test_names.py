@@ -16,6 +16,7 @@ from pipeline.report.page.set_order import ordered_test_sets
         ("expr_epkl_w_c", "ExPr knowledge K, exact, C-IW"),
         ("prex_mi_mc", "PrEx knowledge I, MC"),
         ("var_logp_ln", "variance of ln P, by length"),
+        ("prex_mi", "prex_mi"),
         ("my_own_s", "my_own_s"),
     ],
 )
