@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.report.task_names import task_name
@@ -22,9 +23,9 @@ class _Layout:
     labels: Mapping[str, str]
     numbers: Mapping[str, str]
 
-    def fits(self, subsets: Sequence[Subset]) -> bool:
-        """Whether the rows have the columns."""
-        return bool(subsets) and set(self.numbers) <= set(subsets[0])
+    def fits(self, subset: Subset) -> bool:
+        """Whether a row has the columns."""
+        return {*self.labels, *self.numbers} <= set(subset)
 
 
 _LAYOUTS = {
@@ -48,28 +49,39 @@ _LAYOUTS = {
 def dataset_tables(manifests: Mapping[str, Mapping[str, Any]]) -> list[Table]:
     """The tables that the manifests of prepare (task -> manifest) have rows of.
 
-    Words are counted at white space. Source: `apn-tab:nmt`, `apn-tab:asr`.
+    Words are counted at white space. Raises DataError for a row that fits neither table. Source:
+    `apn-tab:nmt`, `apn-tab:asr`.
     """
-    tables = []
+    rows: dict[str, list[Row]] = {label: [] for label in _LAYOUTS}
+    for task, manifest in manifests.items():
+        for place, subset in enumerate(manifest.get("subsets", ())):
+            label = _label_of(task, subset)
+            rows[label].append(_row(task, subset, _LAYOUTS[label], rule=place == 0))
+    return [_table(label, own) for label, own in rows.items() if own]
+
+
+def _label_of(task: str, subset: Subset) -> str:
+    """The label of the table that a row belongs to."""
     for label, layout in _LAYOUTS.items():
-        rows = [
-            row
-            for task, manifest in manifests.items()
-            if layout.fits(manifest.get("subsets", ()))
-            for row in _rows(task, manifest["subsets"], layout)
-        ]
-        header = ("Task", *layout.labels.values(), *layout.numbers.values())
-        if rows:
-            headings = (tuple(Heading(name) for name in header),)
-            tables.append(Table(label, layout.title, headings, tuple(rows)))
-    return tables
+        if layout.fits(subset):
+            return label
+    wanted = " or ".join(", ".join((*one.labels, *one.numbers)) for one in _LAYOUTS.values())
+    raise DataError(
+        f"every row of subsets in the manifest of {task} must have {wanted}, "
+        f"got {', '.join(subset)}: run python -m stages.prepare again"
+    )
 
 
-def _rows(task: str, subsets: Sequence[Subset], layout: _Layout) -> Iterator[Row]:
-    for place, subset in enumerate(subsets):
-        labels = (task_name(task), *(subset[name] for name in layout.labels))
-        cells = tuple(TableCell(_cell(task, subset, name)) for name in layout.numbers)
-        yield Row(labels, cells, rule=place == 0)
+def _table(label: str, rows: list[Row]) -> Table:
+    layout = _LAYOUTS[label]
+    header = ("Task", *layout.labels.values(), *layout.numbers.values())
+    return Table(label, layout.title, (tuple(Heading(name) for name in header),), tuple(rows))
+
+
+def _row(task: str, subset: Subset, layout: _Layout, *, rule: bool) -> Row:
+    labels = (task_name(task), *(subset[name] for name in layout.labels))
+    cells = tuple(TableCell(_cell(task, subset, name)) for name in layout.numbers)
+    return Row(labels, cells, rule=rule)
 
 
 def _cell(task: str, subset: Subset, name: str) -> Cell:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from pipeline.errors import DataError
 from pipeline.report.dataset_tables import dataset_tables
 from pipeline.report.latex import latex
 from pipeline.report.markdown import markdown
@@ -49,6 +52,12 @@ def test_speech_without_transcripts_says_so() -> None:
     text = latex([speech], beside_paper=True)
     assert r"ASR & prompts\_fr & C-FR & telephone & 0.36 & 499 & --$^{a}$ \\" in text
     assert "Each cell: ours.}" in text
+
+
+@pytest.mark.parametrize("rows", [[TEXT | {"unit": "word"}, {"dataset": "a"}], [{}]])
+def test_a_row_of_neither_form_is_refused(rows: list[dict[str, str]]) -> None:
+    with pytest.raises(DataError, match="every row of subsets in the manifest of nmt_ende must"):
+        dataset_tables({"nmt_ende": {"subsets": rows}})
 
 
 def test_a_family_that_was_not_prepared_has_no_table() -> None:
