@@ -99,8 +99,9 @@ def _shape_faults(file: h5py.File, attributes: dict[str, Any]) -> list[str]:
             faults.append(f"dataset {name} must be [{axes}] = {expected}, got {dataset.shape}")
         elif _unwritten(dataset) and one.axes[0] not in ("sentence", "hypothesis"):
             faults.append(f"dataset {name} must be written whole, got rows that never were")
-        if not _has_type(dataset, name, one):
-            faults.append(f"dataset {name} must be {one.dtype}, got {dataset.dtype}")
+        rule = _broken_type(dataset, name, one)
+        if rule is not None:
+            faults.append(f"dataset {name} must be {rule}, got {dataset.dtype}")
     return faults
 
 
@@ -119,16 +120,18 @@ def _unwritten(dataset: h5py.Dataset) -> bool:
     return n_chunk < whole
 
 
-def _has_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> bool:
-    """Whether it has the type of the schema or a wider one; half precision where that may be."""
+def _broken_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> str | None:
+    """What type it must have and has not: the schema's, a wider one, half where that may be."""
     if schema.dtype == TEXT:
         text = h5py.check_string_dtype(dataset.dtype)
-        return text is not None and (text.length or 0) <= _MOST_TEXT_BYTES
+        if text is None:
+            return TEXT
+        fits = text.length is None or text.length <= _MOST_TEXT_BYTES
+        return None if fits else f"text of at most {_MOST_TEXT_BYTES} bytes"
     wanted = np.dtype("float16" if name in HALF_PRECISION else schema.dtype)
     given = dataset.dtype
-    return bool(
-        given.kind == wanted.kind and (given.kind != "f" or given.itemsize >= wanted.itemsize)
-    )
+    fits = given.kind == wanted.kind and (given.kind != "f" or given.itemsize >= wanted.itemsize)
+    return None if fits else schema.dtype
 
 
 def _offset_faults(file: h5py.File, name: str, of: str, least: int) -> list[str]:

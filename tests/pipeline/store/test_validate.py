@@ -51,6 +51,12 @@ def _narrow(file: h5py.File) -> None:
     _link(file, file["/token/entropy_prex"][:].astype("float16"))
 
 
+def _long_texts(file: h5py.File) -> None:
+    texts = file["/hypothesis/text"][:].astype("S65537")
+    del file["/hypothesis/text"]
+    file["/hypothesis/text"] = texts
+
+
 def _huge(file: h5py.File) -> None:
     """Shapes of terabytes, of which nothing was written."""
     for name, dataset in list(file["/token"].items()):
@@ -93,6 +99,7 @@ def _scalar(file: h5py.File) -> None:
         (_set_row("/hypothesis/score", 1, np.nan), "/hypothesis/score, row 1, must not be NaN"),
         (_set_row("/sentence/flag", 1, 4), "/sentence/flag, row 1, must have bit 4 only"),
         (_set_row("/hypothesis/text", 2, b"\xff"), "/hypothesis/text, row 2, must be utf-8"),
+        (_long_texts, "/hypothesis/text must be text of at most 65536 bytes, got .S65537"),
         (_narrow, "/token/entropy_prex must be float32, got float16"),
         (lambda file: file.attrs.update(members="abc"), "attribute members must be a list"),
         (lambda file: file.attrs.update(length_penalty="1"), "length_penalty must be a finite num"),
