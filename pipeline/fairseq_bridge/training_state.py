@@ -111,9 +111,10 @@ def _whole_state(path: Path, job: TrainJob) -> dict[str, Any] | None:
                     pass
     except damage as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        passed_over = "it" if damaged == path else path.name
         _log.warning(
             "%s: %s is not whole, and %s is passed over: %s",
-            job.title, damaged.name, path.name, reason,
+            job.title, damaged.name, passed_over, reason,
         )  # fmt: skip
         return None
     return state

@@ -38,7 +38,7 @@ def test_hostile_pickle_in_a_resume_state_is_passed_over_and_not_run(
     trainer = SimpleNamespace(get_train_iterator=lambda epoch: f"from epoch {epoch}")
     curve: Any = None
     assert resumed_iterator(trainer, curve, job) == "from epoch 1"
-    assert "state_00000003.pt is not whole, and state_00000003.pt is passed over" in caplog.text
+    assert "state_00000003.pt is not whole, and it is passed over" in caplog.text
     assert not (tmp_path / "made").exists()
 
 
