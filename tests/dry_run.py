@@ -126,11 +126,11 @@ def _train(folder: Path, settings: PipelineConfig) -> str:
 def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.config import implementation
     from pipeline.decoding.plan import Job
-    from pipeline.decoding.run import decode_to_store
     from pipeline.decoding.start import decoder_of
     from pipeline.decoding.test_set import PreparedSentence
     from pipeline.fairseq_bridge.models import load_dictionary
     from pipeline.store import open_store, validate
+    from tests.whole_decode import decode_to_store
 
     dictionary = load_dictionary(folder / "data" / f"dict.{settings.task.target_language}.txt")
     names = tuple(f"seed_{seed}" for seed in settings.ensemble.seeds)

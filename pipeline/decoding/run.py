@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from pipeline.decoding.impossible import NotANumberError, refuse_impossible
 from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.sentence import Sentence, batches
 from pipeline.decoding.test_set import Dictionary, PreparedSentence
-from pipeline.progress import progress
+from pipeline.progress import Progress
 from pipeline.store import Flag, Hypothesis, StoreWriter
 
 # <s>, <pad> and </s> of fairseq's dictionaries, which no text shows.
@@ -52,33 +50,6 @@ class Block:
     sentences: slice
 
 
-def decode_to_store(
-    decoder: Decoder,
-    test_set: Sequence[PreparedSentence],
-    path: Path,
-    attributes: dict[str, Any],
-    title: str,
-    resume: Path,
-    row: int = 0,
-) -> None:
-    """Find the hypotheses of every sentence and write them, in the order of ids, to a store.
-
-    attributes: root attributes of the store, `regime` and `combination` among them; title and
-    row: of the progress bar. A sentence whose source is empty or longer than the models' positions
-    (a target to be scored likewise) is a flagged row without hypotheses. NO_FINISHED_HYPOTHESIS is
-    set where no hypothesis ended before the length limit. Raises DataError, naming task, set,
-    sentence, member and statistic, for a number that is NaN or out of its range.
-
-    The work is cut into the blocks of `block_plan`, each a store of its own in `resume` (a folder
-    for this very work, removed at the end). Batches never cross blocks and a whole block is not
-    made again, so that an interrupted run ends with the bytes of an undisturbed one.
-    """
-    blocks = block_plan(resume, len(test_set), decoder.decode.part_sentences)
-    decode_blocks(decoder, test_set, blocks, attributes, title, row)
-    join_blocks(test_set, blocks, path, attributes)
-    shutil.rmtree(resume)
-
-
 def block_plan(folder: Path, n_sentence: int, part_sentences: int) -> list[Block]:
     """The blocks of a decode: so many sentences each, in stores in `folder`."""
     return [
@@ -95,25 +66,25 @@ def decode_blocks(
     title: str,
     row: int = 0,
 ) -> None:
-    """Make those blocks that are missing; arguments and errors are those of `decode_to_store`."""
+    """Find the hypotheses of the sentences of those blocks that are missing.
+
+    attributes: root attributes of the store, `regime` and `combination` among them; title and
+    row: of the progress bar. A sentence whose source is empty or longer than the models' positions
+    (a target to be scored likewise) is a flagged row without hypotheses. NO_FINISHED_HYPOTHESIS is
+    set where no hypothesis ended before the length limit. Raises DataError, naming task, set,
+    sentence, member and statistic, for a number that is NaN or out of its range.
+
+    Batches never cross blocks, so that an interrupted run ends with the bytes of an undisturbed
+    one.
+    """
     missing = [block for block in blocks if not block.path.exists()]
-    for block in missing:
-        block.path.parent.mkdir(parents=True, exist_ok=True)
-        for left_over in block.path.parent.glob(f".{block.path.name}.*.writing"):
-            left_over.unlink()
-
-    def work() -> Iterator[tuple[Block, list[Sentence]]]:
+    n_sentence = sum(len(range(len(test_set))[block.sentences]) for block in missing)
+    with Progress(n_sentence, title, row) as shown:
         for block in missing:
-            for batch in _plan(decoder, test_set[block.sentences], attributes["regime"]):
-                yield block, batch
-
-    total = sum(1 for _ in work())
-    for block, own in groupby(progress(work(), total, title, row), key=itemgetter(0)):
-        batches_of_block = (batch for _, batch in own)
-        _decode_block(decoder, test_set[block.sentences], batches_of_block, block.path, attributes)
-    for block in missing:
-        if not block.path.exists():  # none of its sentences can be decoded
-            _decode_block(decoder, test_set[block.sentences], iter(()), block.path, attributes)
+            block.path.parent.mkdir(parents=True, exist_ok=True)
+            for left_over in block.path.parent.glob(f".{block.path.name}.*.writing"):
+                left_over.unlink()
+            _decode_block(decoder, test_set[block.sentences], block.path, attributes, shown)
 
 
 def join_blocks(
@@ -134,32 +105,27 @@ def join_blocks(
             )
 
 
-def _plan(
-    decoder: Decoder, block: Sequence[PreparedSentence], regime: str
-) -> Iterator[list[Sentence]]:
-    """The batches of a block; sentences that cannot be decoded are in none."""
-    sentences = [_encoded(decoder, one) for one in block]
-    fine = [one for one in sentences if not _input_flag(one, decoder.model, regime)]
-    return batches(fine, decoder.decode.batch_sentences)
-
-
 def _decode_block(
     decoder: Decoder,
     block: Sequence[PreparedSentence],
-    plan: Iterator[list[Sentence]],
     path: Path,
     attributes: dict[str, Any],
+    shown: Progress,
 ) -> None:
     """Decode one block into a store of its own, in which its sentences count from 0."""
-    model, decode = decoder.model, decoder.decode
+    model, decode, regime = decoder.model, decoder.decode, attributes["regime"]
+    sentences = [_encoded(decoder, one) for one in block]
+    flags = [_input_flag(one, model, regime) for one in sentences]
+    fine = [one for one, flag in zip(sentences, flags, strict=True) if not flag]
+    shown.advance(len(sentences) - len(fine))
     found: dict[int, Sequence[Hypothesis]] = {}
-    for batch in plan:
+    for batch in batches(fine, decode.batch_sentences):
         try:
             hypotheses = decoder.search(model, batch, attributes["combination"], decode)
         except NotANumberError as error:
             raise error.named(attributes) from None
         found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
-    sentences = [_encoded(decoder, one) for one in block]
+        shown.advance(len(batch))
     hypotheses_of_each = with_distributions(
         model,
         sentences,
@@ -167,11 +133,10 @@ def _decode_block(
         decoder.dump,
         decode.batch_sentences,
     )
-    rows = zip(block, sentences, hypotheses_of_each, strict=True)
-    limited = decoder.has_length_limit and attributes["regime"] != "teacher_forcing"
+    rows = zip(block, sentences, flags, hypotheses_of_each, strict=True)
+    limited = decoder.has_length_limit and regime != "teacher_forcing"
     with StoreWriter(path, **attributes) as store:
-        for place, (prepared, sentence, best) in enumerate(rows):
-            flag = _input_flag(sentence, model, attributes["regime"])
+        for place, (prepared, sentence, flag, best) in enumerate(rows):
             refuse_impossible(best, sentence.id, attributes)
             best = [_with_text(one, decoder.target_dictionary) for one in best]
             if best and limited:

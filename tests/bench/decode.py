@@ -113,8 +113,9 @@ def sentences(count: int, vocab_size: int = VOCAB_SIZE) -> list[Sentence]:
 def decode_many(count: int, path: Path) -> None:
     """Decode `count` short sentences into a store, as the decode stage does."""
     from pipeline.config import DumpConfig
-    from pipeline.decoding.run import Decoder, decode_to_store
+    from pipeline.decoding.run import Decoder
     from pipeline.decoding.test_set import read_test_set
+    from tests.whole_decode import decode_to_store
 
     torch.set_num_threads(1)
     dictionary, models = random_models(300, 2)

@@ -15,7 +15,7 @@ from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.given import Given, drafts_of
 from pipeline.decoding.rescore import score_in_chunks, scored_by_all, searched_by
-from pipeline.decoding.run import Decoder, decode_to_store
+from pipeline.decoding.run import Decoder
 from pipeline.decoding.self_check import self_check
 from pipeline.decoding.sentence import Sentence
 from pipeline.decoding.teacher_forcing import score_targets
@@ -25,6 +25,7 @@ from pipeline.fairseq_bridge.models import FairseqMember
 from pipeline.store import TokenStatistics, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
+from tests.whole_decode import decode_to_store
 
 
 @pytest.fixture(scope="module")

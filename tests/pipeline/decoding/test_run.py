@@ -14,14 +14,15 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline.config import ROOT, DecodeConfig, DumpConfig
-from pipeline.decoding import run
 from pipeline.decoding.beam import beam_search
+from pipeline.decoding.run import Decoder
 from pipeline.decoding.teacher_forcing import score_targets
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.store import Flag, open_store, validate
 from tests.pipeline.decoding.conftest import TableModel
+from tests.whole_decode import decode_to_store
 
 
 def sentence(place: int, n_word: int, reference: list[str] | None) -> PreparedSentence:
@@ -55,9 +56,9 @@ def store_of(
         "members": [f"seed_{one}" for one in range(model.n_member)],
     }  # fmt: skip
     dump = DumpConfig(kind, kind, "float16", 5)
-    decoder = run.Decoder(dictionary, dictionary, model, search, config, dump)
+    decoder = Decoder(dictionary, dictionary, model, search, config, dump)
     resume = path.with_suffix(".blocks")
-    run.decode_to_store(decoder, TEST_SET, path, attributes | given, "decode", resume)
+    decode_to_store(decoder, TEST_SET, path, attributes | given, "decode", resume)
     assert not resume.exists()
     assert validate(path) == []
     return open_store(path)

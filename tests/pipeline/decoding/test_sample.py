@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from pipeline.config import DumpConfig
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
-from pipeline.decoding.run import Decoder, decode_to_store
+from pipeline.decoding.run import Decoder
 from pipeline.decoding.sample import sample
 from pipeline.decoding.sentence import Sentence
 from pipeline.decoding.test_set import PreparedSentence
@@ -19,6 +19,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.models import FairseqMember
 from pipeline.store import open_store, validate
 from pipeline.uncertainty.sequence import sequence_measures
+from tests.whole_decode import decode_to_store
 
 EOS, WORDS, LONGEST = 2, (3, 4), 3
 

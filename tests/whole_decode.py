@@ -1,0 +1,26 @@
+"""A test set decoded from beginning to end, without the stage around it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.decoding.run import Decoder, block_plan, decode_blocks, join_blocks
+from pipeline.decoding.test_set import PreparedSentence
+
+
+def decode_to_store(
+    decoder: Decoder,
+    test_set: Sequence[PreparedSentence],
+    path: Path,
+    attributes: dict[str, Any],
+    title: str,
+    resume: Path,
+) -> None:
+    """Write the store of every sentence; its blocks are in `resume`, removed at the end."""
+    blocks = block_plan(resume, len(test_set), decoder.decode.part_sentences)
+    decode_blocks(decoder, test_set, blocks, attributes, title)
+    join_blocks(test_set, blocks, path, attributes)
+    shutil.rmtree(resume)
