@@ -12,19 +12,10 @@ from stages.decode import decode
 from tests.stages.trained_members import (
     SEARCHED,
     made,
-    prepare,
     prepare_and_train,
     settings,
-    train,
     write_manifest,
 )
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("out puts: 日本")
-    prepare_and_train(root)
-    return root
 
 
 def test_case_17_a_store_below_any_path_has_every_sentence_and_its_origin(root: Path) -> None:
@@ -164,8 +155,7 @@ def test_a_part_that_is_not_planned_is_refused_with_the_names(root: Path) -> Non
 
 
 def test_another_vocabulary_than_in_training_is_refused(root: Path, tmp_path: Path) -> None:
-    prepare(tmp_path / "prepare" / "nmt_ende")
-    train(tmp_path / "train" / "nmt_ende", tmp_path / "prepare" / "nmt_ende")
+    prepare_and_train(tmp_path)
     path = tmp_path / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
     path.write_text("▁other 1\n", encoding="utf-8")
     write_manifest(tmp_path / "prepare" / "nmt_ende")
@@ -174,8 +164,7 @@ def test_another_vocabulary_than_in_training_is_refused(root: Path, tmp_path: Pa
 
 
 def test_a_test_set_that_lost_rows_is_refused(tmp_path: Path) -> None:
-    prepare(tmp_path / "prepare" / "nmt_ende")
-    train(tmp_path / "train" / "nmt_ende", tmp_path / "prepare" / "nmt_ende")
+    prepare_and_train(tmp_path)
     path = tmp_path / "prepare" / "nmt_ende" / "test" / "PRM.jsonl"
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:2]), "utf-8")
     with pytest.raises(DataError, match=r"PRM\.jsonl must have the sha256 that stage prepare"):

@@ -14,17 +14,8 @@ from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (
     made,
-    prepare_and_train,
     settings,
 )
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("out puts: 日本")
-    prepare_and_train(root)
-    return root
-
 
 OF_EVERY_KIND = {
     "random_init": ("random_init", ["seed_1", "seed_2"], []),

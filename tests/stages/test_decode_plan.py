@@ -17,16 +17,8 @@ from tests.stages.trained_members import (
     ONLY_SCORED,
     SEARCHED,
     made,
-    prepare_and_train,
     settings,
 )
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("out puts: 日本")
-    prepare_and_train(root)
-    return root
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from urllib.error import URLError
 
 import pytest
 
-from tests.stages.test_decode import prepare, train
 from tests.stages.test_sweep import stage
+from tests.stages.trained_members import prepare, train
 
 _UP_SECONDS = 90
 

@@ -1,0 +1,17 @@
+"""What tests of several stages need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stages.trained_members import prepare_and_train
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results with prepared data and two random members, one a module of tests."""
+    root = tmp_path_factory.mktemp("out puts: 日本")
+    prepare_and_train(root)
+    return root
