@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,10 +103,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@contextmanager
+def made_once(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[tuple[Path, bool]]:
+    """A folder that all processes of a test run share, and whether this one is to fill it.
+
+    The first that comes fills it inside the `with`, for which the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    # Below pytest-xdist every process has a folder of its own in the one of the run.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = shared / name, shared / f"{name}.done"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists():
+            yield folder, False
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            yield folder, True
+            done.touch()
+
+
 @pytest.fixture(scope="session")
 def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with packages of the shape of LibreOffice's help, of 27 pages of 3 sentences."""
-    folder = tmp_path_factory.mktemp("help packages: 日本")
+    with made_once(tmp_path_factory, "help packages: 日本") as (folder, is_first):
+        if is_first:
+            _build_help_packages(folder)
+            _build_other_packages(folder)
+    return folder
+
+
+def _build_help_packages(folder: Path) -> None:
     for side, (name, locale) in enumerate(_PACKAGES.items()):
         pages: dict[str, list[str]] = {}
         for number, words in enumerate(itertools.product(_VERBS, _COLOURS, _THINGS, _PLACES)):
@@ -117,8 +147,6 @@ def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for page, lines in pages.items()
         }
         build_deb(folder, name, files)
-    _build_other_packages(folder)
-    return folder
 
 
 def _build_other_packages(folder: Path) -> None:
