@@ -28,7 +28,7 @@ repro: setup ## Set up, then run whatever an edit of conf/ or code touches
 	dvc repro
 
 test: setup ## All tests
-	pytest -n auto --maxprocesses 4 --dist loadfile
+	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-faults: setup ## The long fault tests: every stage killed at 20 moments (one stage: ONLY=train)
 	pytest tests/faults --moments 20 $(if $(ONLY),-k $(ONLY))

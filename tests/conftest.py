@@ -42,6 +42,23 @@ _PACKAGES = {
 }
 
 
+_LONGEST_FIRST = (
+    "test_pipeline.py",
+    "faults/test_killed.py",
+    "test_killed_training.py",
+    "plugin/test_plugin.py",
+    "stages/test_sweep.py",
+    "stages/test_application.py",
+    "stages/slurm/test_slurm.py",
+    "stages/server/test_server.py",
+    "stages/test_speech.py",
+    "pipeline/fairseq_bridge/test_training.py",
+    "faults/test_refused.py",
+    "faults/test_told_to_end.py",
+    "faults/test_two_runs.py",
+)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """A headless browser; skipped where there is none."""
@@ -95,6 +112,12 @@ def environment_of_copy() -> dict[str, str]:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
     return environment
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest first, so that none is left to one process at the end."""
+    place = {Path(__file__).parent / name: place for place, name in enumerate(_LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
