@@ -42,7 +42,7 @@ class _Accelerator:
     source: str
 
 
-_ACCELERATORS = {
+ACCELERATORS = {
     "v100": _Accelerator(
         {"fp16": 125e12, "fp32": 15.7e12}, 16e9, 900e9, "NVIDIA V100 SXM2, data sheet"
     ),
@@ -53,12 +53,11 @@ _ACCELERATORS = {
         {"fp16": 989e12, "fp32": 67e12}, 80e9, 3350e9, "NVIDIA H100 SXM, data sheet, dense"
     ),
 }
-ACCELERATORS = tuple(_ACCELERATORS)
 
 
 def accelerator(name: str, family: str, train_precision: str, decode_dtype: str) -> Hardware:
     """An accelerator of the table, for a family of tasks and the precisions of both stages."""
-    found = _ACCELERATORS[name]
+    found = ACCELERATORS[name]
 
     def usable(precision: str) -> float:
         return found.peak_flops[precision] * USABLE_SHARE[family, precision]
