@@ -1,6 +1,7 @@
 """What a run would cost: work, time, disk and memory of every stage.
 
-No stage is run; with plan.hardware=this_machine one core is timed."""
+No stage is run; with plan.hardware=this_machine one core is timed.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from pipeline.decoding.test_set import Dictionary, PreparedSentence, token_ids
 from pipeline.errors import DataError, StoreError
 from pipeline.store import open_store, validate
 
-# Sources that are compared at a time.
-_SOURCES = 4096
+_AT_ONCE = 4096  # sources that are compared
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,9 @@ def _of_store(path: Path, test_set: Sequence[PreparedSentence], vocab_size: int)
         raise StoreError(fault)
     store = open_store(path)
     same = store.vocab_size == vocab_size and store.n_sentence == len(test_set)
-    for start in range(0, len(test_set) if same else 0, _SOURCES):
-        sources = [one.source for one in test_set[start : start + _SOURCES]]
-        same &= store.read("/sentence/source", start, start + _SOURCES).tolist() == sources
+    for start in range(0, len(test_set) if same else 0, _AT_ONCE):
+        sources = [one.source for one in test_set[start : start + _AT_ONCE]]
+        same &= store.read("/sentence/source", start, start + _AT_ONCE).tolist() == sources
     if not same:
         raise DataError(
             f"{path} must be a decode of the same {len(test_set)} sentences with "

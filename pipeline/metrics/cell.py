@@ -44,6 +44,7 @@ _RANGES = {
     "cer_percent": (0.0, inf),
     "nll": (-1e-2, inf),
 }
+LOWER_IS_BETTER = ("nll", "wer_percent", "cer_percent", "ece")  # of metrics
 _ROUNDING = 1e-9
 
 

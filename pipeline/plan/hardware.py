@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # Share of the peak that training has: of translation by Ott et al. 2018, table 1 (8 V100: 143,000
 # target tokens a second in fp16, 54,000 in fp32), of speech by the paper (8 days on 8 V100).
-# tests/pipeline/plan/ works them out again. Other accelerators, and
-# decoding, are assumed to have the same share.
+# tests/pipeline/plan/ works them out again. Other accelerators, and decoding, are assumed to have
+# the same share.
 USABLE_SHARE = {
     ("translation", "fp16"): 0.187,
     ("translation", "fp32"): 0.56,

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Key
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, LOWER_IS_BETTER, Cell, Key
 from pipeline.metrics.error_detection import CONSTANT
 from pipeline.metrics.statistic import FloatArray
 from pipeline.report.cells import CellIndex
 from pipeline.report.paper import paper_cells
 
 HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
-_LOWER_IS_BETTER = ("nll", "wer_percent", "ece")
 _UNITS = {
     "nll": "nats per token",
     "bleu": "BLEU points",
@@ -85,9 +84,18 @@ class Verdict:
     cells: tuple[Key, ...] = ()
 
     @property
-    def unit(self) -> str:
-        """Of `value`, as people read it."""
-        return _UNITS.get(self.metric, self.metric)
+    def difference(self) -> str:
+        """`value`, its interval and unit as people read them; empty where nothing was decided."""
+        if self.value is None or self.low is None or self.high is None:
+            return ""
+        decimals = 3 if self.metric == "nll" else 1
+        value, low, high = (f"{one:z.{decimals}f}" for one in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}] {_UNITS.get(self.metric, self.metric)}"
+
+    @property
+    def cell_names(self) -> list[str]:
+        """The names under which `cells` are tracked."""
+        return [Cell(**key._asdict()).tracked_name for key in self.cells]
 
 
 def verdicts(
@@ -216,7 +224,7 @@ class _Judge:
 
     def _side(self, side: Side | float, settings: Key) -> _Number:
         """A side's number, signed so that higher is better."""
-        sign = -1 if settings.metric in _LOWER_IS_BETTER else 1
+        sign = -1 if settings.metric in LOWER_IS_BETTER else 1
         if not isinstance(side, Side):
             return _Number(sign * side, np.array([sign * side]))
         changed = settings._replace(**side.changes)

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.metrics.cell import Cell, Key, number_text
+from pipeline.metrics.cell import number_text
 from pipeline.report.claims import Verdict
 
 _COLUMNS = (
@@ -40,19 +40,20 @@ def write_claims(folder: Path, verdicts: Sequence[Verdict]) -> list[Path]:
 
 
 def _row(one: Verdict) -> list[str]:
+    numbers = (one.value, one.low, one.high)
     return [
         one.name,
         one.task,
         one.verdict,
         one.metric,
-        *("" if number is None else number_text(number) for number in _numbers(one)),
+        *("" if number is None else number_text(number) for number in numbers),
         str(one.n_set),
         str(one.n_supporting),
         str(one.n_contradicting),
         one.claim.statement,
         one.claim.source,
         one.reason,
-        " ".join(_name(key) for key in one.cells),
+        " ".join(one.cell_names),
     ]
 
 
@@ -69,27 +70,13 @@ def _markdown(verdicts: Sequence[Verdict]) -> str:
     lines += [_line(one) for one in verdicts]
     lines += ["", "#### The cells that each verdict stands on", ""]
     for one in verdicts:
-        cells = ", ".join(f"`{_name(key)}`" for key in one.cells) or "none"
+        cells = ", ".join(f"`{name}`" for name in one.cell_names) or "none"
         lines.append(f"- `{one.name}` {one.task}: {cells}")
     return "\n".join(lines) + "\n"
 
 
 def _line(one: Verdict) -> str:
-    number = ""
-    if one.value is not None and one.low is not None and one.high is not None:
-        decimals = 3 if one.metric == "nll" else 1
-        value, low, high = (f"{it:z.{decimals}f}" for it in (one.value, one.low, one.high))
-        unit = one.unit
-        number = f"{value} [{low}, {high}] {unit}"
     verdict = f"**{one.verdict}**" + (f": {one.reason}" if one.reason else "")
     sets = f"{one.n_supporting} for, {one.n_contradicting} against, of {one.n_set}"
-    cells = (one.claim.statement, one.task, verdict, number, sets, one.claim.source)
+    cells = (one.claim.statement, one.task, verdict, one.difference, sets, one.claim.source)
     return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |"
-
-
-def _numbers(one: Verdict) -> tuple[float | None, ...]:
-    return one.value, one.low, one.high
-
-
-def _name(key: Key) -> str:
-    return Cell(**key._asdict()).tracked_name

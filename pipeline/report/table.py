@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell
+from pipeline.metrics.cell import LOWER_IS_BETTER, Cell
 
 _DECIMALS = {"nll": 2, "hours": 2, "sentences": 0, "utterances": 0}
-_LOWER_IS_BETTER = ("nll", "wer_percent", "cer_percent")
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
     ]
     if len({value for _, value in valued}) < 2:
         return list(cells)
-    best, best_value = (min if metrics[0] in _LOWER_IS_BETTER else max)(
+    best, best_value = (min if metrics[0] in LOWER_IS_BETTER else max)(
         valued, key=lambda pair: pair[1]
     )
     low = best_value if best.cell.low is None else best.cell.low

@@ -10,13 +10,12 @@ import pandas as pd
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.quality import QUALITIES
 from pipeline.report.cells import CellIndex
-from pipeline.report.measure_names import decoder_name
+from pipeline.report.measure_names import METRICS, decoder_name
 from pipeline.report.page.browse import BrowsableSet
 from pipeline.report.page.set_order import ordered_test_sets
 from pipeline.report.table import Table
 from pipeline.report.task_names import task_name
 
-_QUALITY_NAMES = {"bleu": "BLEU", "wer_percent": "WER %"}
 _SYNTHETIC = "synthetic"
 
 
@@ -88,7 +87,7 @@ def _task(
     metric = next((cell.metric for cell in cells if cell.metric in QUALITIES), "")
     return TaskSummary(
         task_name(name),
-        _QUALITY_NAMES.get(metric, metric),
+        METRICS.get(metric, metric),
         list(members),
         [
             _set(one, [cell for cell in cells if cell.test_set == one], sets.get(one))
