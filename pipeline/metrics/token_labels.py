@@ -14,10 +14,9 @@ from pipeline.errors import DataError
 from pipeline.metrics.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.statistic import FloatArray
+from pipeline.metrics.vocabulary import read_units
 
 _EOS = 2
-# fairseq's own symbols come before those of the file.
-_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,7 @@ def token_rules(dictionary: Path, aligner: str, with_eos: bool) -> TokenRules | 
     """The rules, with the pieces of a dictionary of fairseq's; None where there is no such file."""
     if not dictionary.is_file():
         return None
-    with dictionary.open(encoding="utf-8", newline="\n") as file:
-        pieces = [line.rstrip("\n").rpartition(" ")[0] for line in file]
-    return TokenRules(aligner, with_eos, [*_SPECIAL, *pieces])
+    return TokenRules(aligner, with_eos, read_units(dictionary))
 
 
 def read_tokens(path: Path) -> pd.DataFrame:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.errors import DataError
-
-# The ids that fairseq gives before those of the file, in its order.
-_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+from pipeline.metrics.vocabulary import SPECIAL_UNITS, read_units
 
 
 def read_pieces(path: Path, vocab_size: int) -> list[str]:
@@ -17,12 +15,11 @@ def read_pieces(path: Path, vocab_size: int) -> list[str]:
     """
     if not path.is_file():
         raise DataError(f"{path} must exist: run python -m stages.prepare first")
-    with path.open(encoding="utf-8", newline="\n") as file:
-        # A unit holds no space; its count, and perhaps a flag, follow it.
-        pieces = [*_SPECIAL, *(line.split(" ")[0] for line in file)]
+    pieces = read_units(path)
     if len(pieces) != vocab_size:
+        wanted, found = (size - len(SPECIAL_UNITS) for size in (vocab_size, len(pieces)))
         raise DataError(
-            f"{path} must list the {vocab_size - len(_SPECIAL)} units of the decode store, "
-            f"got {len(pieces) - len(_SPECIAL)}: run python -m stages.prepare and stages.decode"
+            f"{path} must list the {wanted} units of the decode store, "
+            f"got {found}: run python -m stages.prepare and stages.decode"
         )
     return pieces
