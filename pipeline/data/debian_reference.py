@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipeline.config import DataConfig
 from pipeline.data.cache import cached_paragraphs
 from pipeline.data.corpus import Corpus, Paragraph, split_sentences
-from pipeline.data.packages import Package, find_packages, origin, package_files
+from pipeline.data.packages import Package, origin, package_files, packages_of
 from pipeline.errors import DataError
 
 _BOOK = "usr/share/debian-reference/"
@@ -37,9 +37,7 @@ def read_debian_reference(data: DataConfig, languages: list[str]) -> Corpus:
     MachineError where a package cannot be had, DataError where the packages share nothing.
     """
     downloads = Path(data.downloads)
-    folder = Path(data.packages) if data.packages is not None else None
-    names = [f"debian-reference-{language}" for language in languages]
-    packages = find_packages(names, downloads, folder, data.pin)
+    packages = packages_of(data, [f"debian-reference-{language}" for language in languages])
     parsed = cached_paragraphs(
         Path(__file__), downloads, packages, lambda: _joined(packages, languages)
     )

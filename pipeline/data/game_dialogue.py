@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.config import DataConfig
 from pipeline.data.cache import cached_paragraphs
 from pipeline.data.corpus import Corpus, Paragraph, split_sentences
-from pipeline.data.packages import Package, find_packages, origin, package_files
+from pipeline.data.packages import Package, origin, package_files, packages_of
 from pipeline.errors import DataError
 
 _SCRIPTS = "usr/share/games/fillets-ng/script/"
@@ -28,8 +28,7 @@ def read_game_dialogue(data: DataConfig, languages: list[str]) -> Corpus:
     had, DataError where it holds no line in all of the languages.
     """
     downloads = Path(data.downloads)
-    folder = Path(data.packages) if data.packages is not None else None
-    packages = find_packages(["fillets-ng-data"], downloads, folder, data.pin)
+    packages = packages_of(data, ["fillets-ng-data"])
     others = [language for language in languages if language != "en"]
     every = cached_paragraphs(Path(__file__), downloads, packages, lambda: _lines(packages[0]))
     if not any(all(one.sentences.get(other) for other in others) for one in every()):

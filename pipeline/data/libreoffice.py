@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.config import DataConfig
 from pipeline.data.cache import cached_paragraphs
 from pipeline.data.corpus import Corpus, Paragraph, split_sentences
-from pipeline.data.packages import Package, find_packages, origin, package_files
+from pipeline.data.packages import Package, origin, package_files, packages_of
 from pipeline.errors import DataError
 
 _HELP = "usr/share/libreoffice/help"
@@ -25,8 +25,7 @@ def read_libreoffice(data: DataConfig, languages: list[str]) -> Corpus:
     """
     downloads = Path(data.downloads)
     names = [f"libreoffice-help-{_locale(language).lower()}" for language in languages]
-    folder = Path(data.packages) if data.packages is not None else None
-    packages = find_packages(names, downloads, folder, data.pin)
+    packages = packages_of(data, names)
     parsed = cached_paragraphs(
         Path(__file__), downloads, packages, lambda: _joined(packages, languages)
     )

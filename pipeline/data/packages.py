@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from pipeline.config import DataConfig
 from pipeline.errors import DataError, MachineError
 from pipeline.parts import file_sha256, whole_folder
 
@@ -50,6 +51,12 @@ class Package:
 def origin(packages: list[Package]) -> dict[str, dict[str, str]]:
     """Name -> version and sha256, for a manifest."""
     return {one.name: {"version": one.version, "sha256": one.sha256} for one in packages}
+
+
+def packages_of(data: DataConfig, names: list[str]) -> list[Package]:
+    """The packages `names` as the settings say; raises what `find_packages` raises."""
+    folder = Path(data.packages) if data.packages is not None else None
+    return find_packages(names, Path(data.downloads), folder, data.pin)
 
 
 def find_packages(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.config import DataConfig
-from pipeline.data.packages import find_packages, missing_libraries, origin, unpack
+from pipeline.data.packages import missing_libraries, origin, packages_of, unpack
 from pipeline.errors import DataError, MachineError
 from pipeline.parts import digest, file_sha256, whole_folder
 
@@ -74,9 +74,8 @@ def find_espeak(data: DataConfig) -> Espeak:
             system, {}, {"espeak-ng": {"version": version, "sha256": file_sha256(Path(system))}}
         )
     downloads = Path(data.downloads)
-    folder = Path(data.packages) if data.packages is not None else None
     try:
-        packages = find_packages(_PACKAGES, downloads, folder, data.pin)
+        packages = packages_of(data, _PACKAGES)
     except MachineError as error:
         raise MachineError(f"{error}; or install espeak-ng (apt-get install espeak-ng)") from None
     tree = downloads / f"espeak-ng-{digest([one.sha256 for one in packages])[:16]}"
@@ -87,7 +86,7 @@ def find_espeak(data: DataConfig) -> Espeak:
     try:
         _version(espeak)
     except MachineError:
-        if folder is not None:
+        if data.packages is not None:
             raise
         with whole_folder(tree) as new:
             unpack(packages, new)

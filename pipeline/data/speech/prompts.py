@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.config import DataConfig
-from pipeline.data.packages import Package, find_packages, origin, package_files
+from pipeline.data.packages import Package, origin, package_files, packages_of
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.errors import DataError
 from pipeline.parts import whole_folder
@@ -21,10 +21,7 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
     Raises MachineError where the package cannot be had, DataError where it holds no prompt.
     """
     downloads = Path(data.downloads)
-    folder = Path(data.packages) if data.packages is not None else None
-    (package,) = find_packages(
-        [f"asterisk-core-sounds-{language}-wav"], downloads, folder, data.pin
-    )
+    (package,) = packages_of(data, [f"asterisk-core-sounds-{language}-wav"])
     unpacked = downloads / f"{package.name}-{package.sha256[:16]}"
     if not unpacked.is_dir():
         _unpack(package, unpacked)
