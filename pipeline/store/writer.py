@@ -111,21 +111,7 @@ class StoreWriter:
         hypothesis, none of them finished). Raises StoreError where a rule of the schema is broken;
         the store then stays as it was before the call.
         """
-        if not self._columns:
-            raise StoreError(
-                f"{self.path}: a StoreWriter must be opened by `with` before it writes"
-            )
-        if id != self._n_sentence:
-            raise StoreError(
-                f"{self.path}: /sentence/id must count 0, 1, 2, ... without a gap, "
-                f"got {id} where {self._n_sentence} is due"
-            )
-        if not 0 <= flag <= 255:
-            self._fail("/sentence/flag", f"sentence {id}", f"must lie in [0, 256), got {flag}")
-        self._check_text("/sentence/source", f"sentence {id}", source)
-        self._check_text("/sentence/reference", f"sentence {id}", reference or "")
-        for rank, hypothesis in enumerate(hypotheses):
-            self._check_hypothesis(f"sentence {id}, hypothesis {rank}", hypothesis)
+        self._check_sentence(id, source, reference, hypotheses, flag)
         self._layout = self._same_layout(hypotheses)
         if reference is None:
             flag |= Flag.NO_REFERENCE
@@ -141,6 +127,31 @@ class StoreWriter:
         self._append("/sentence/reference", reference or "")
         self._append("/sentence/flag", int(flag))
         self._append("/sentence/hypothesis_offset", self._n_hypothesis)
+
+    def _check_sentence(
+        self,
+        sentence_id: int,
+        source: str,
+        reference: str | None,
+        hypotheses: Sequence[Hypothesis],
+        flag: int,
+    ) -> None:
+        if not self._columns:
+            raise StoreError(
+                f"{self.path}: a StoreWriter must be opened by `with` before it writes"
+            )
+        if sentence_id != self._n_sentence:
+            raise StoreError(
+                f"{self.path}: /sentence/id must count 0, 1, 2, ... without a gap, "
+                f"got {sentence_id} where {self._n_sentence} is due"
+            )
+        where = f"sentence {sentence_id}"
+        if not 0 <= flag <= 255:
+            self._fail("/sentence/flag", where, f"must lie in [0, 256), got {flag}")
+        self._check_text("/sentence/source", where, source)
+        self._check_text("/sentence/reference", where, reference or "")
+        for rank, hypothesis in enumerate(hypotheses):
+            self._check_hypothesis(f"{where}, hypothesis {rank}", hypothesis)
 
     def _append_hypothesis(self, hypothesis: Hypothesis) -> None:
         self._columns["/token/id"].extend(hypothesis.token_id)
