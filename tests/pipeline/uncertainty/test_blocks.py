@@ -1,0 +1,97 @@
+"""Which hypotheses a block holds, and the members and ends that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.store import Hypothesis, Store
+from pipeline.uncertainty import blocks
+from pipeline.uncertainty.blocks import measured_blocks
+
+StoreOf = Callable[..., Store]
+Make = Callable[..., Hypothesis]
+LENGTHS = [3, 2, 4, 6, 1]
+SIZE = {"n_member": 2, "vocab_size": 16}
+
+
+@pytest.fixture
+def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
+    made = [
+        random_hypothesis(seed, length, n_member=2, vocab_size=16, full="float32")
+        for seed, length in enumerate(LENGTHS)
+    ]
+    made[1] = replace(made[1], finished=False)
+    return store_of([made[:2], [], made[2:]], **SIZE)
+
+
+def ranges(store: Store, members: list[int] | None = None) -> list[tuple[int, int]]:
+    return [(one.first, one.last) for one in measured_blocks(store, members)]
+
+
+def test_a_block_is_filled_with_whole_hypotheses(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 numbers of 8 bytes a token and member; a longer hypothesis is a block of its own."""
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2)
+    assert ranges(store) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2 - 1)
+    assert ranges(store) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 16 * 8 * 8 * 2)
+    assert ranges(store) == [(0, 5)]
+
+
+def test_a_block_of_distributions_counts_the_vocabulary(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 16 * 2)
+    assert ranges(store, [1, 0]) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert ranges(store) == [(0, 3), (3, 5)]
+
+
+@pytest.mark.parametrize("members", [None, [1, 0], [1]])
+@pytest.mark.parametrize("eos", ["include", "zero"])
+def test_blocks_hold_the_same_numbers_however_they_are_cut(
+    store: Store, monkeypatch: pytest.MonkeyPatch, members: list[int] | None, eos: str
+) -> None:
+    (whole,) = measured_blocks(store, members, eos)
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 1)
+    single = list(measured_blocks(store, members, eos))
+    assert [one.token_offset.tolist() for one in single] == [[0, length] for length in LENGTHS]
+    assert whole.token_offset.tolist() == [0, *np.cumsum(LENGTHS)]
+    np.testing.assert_array_equal(np.concatenate([o.token_id for o in single]), whole.token_id)
+    for name, values in whole.measures.items():
+        together = np.concatenate([one.measures[name] for one in single])
+        np.testing.assert_allclose(together, values, rtol=1e-12, err_msg=name)
+
+
+def test_the_end_of_a_finished_hypothesis_is_silent_if_asked(store: Store) -> None:
+    ends = np.cumsum(LENGTHS) - 1
+    (with_end,), (without,) = measured_blocks(store), measured_blocks(store, eos="zero")
+    for name, values in without.measures.items():
+        expected = with_end.measures[name].copy()
+        if not name.endswith(("score", "pmi")):
+            # The second hypothesis is cut: its last token is no end.
+            expected[ends[[0, 2, 3, 4]]] = 0
+        np.testing.assert_array_equal(values, expected, err_msg=name)
+
+
+def test_of_a_subset_without_distributions_only_logprobs_are_known(
+    store_of: StoreOf, random_hypothesis: Make
+) -> None:
+    made = random_hypothesis(0, 4)
+    store = store_of([[made]], n_member=3, vocab_size=8)
+    (block,) = measured_blocks(store, [2, 0])
+    assert set(block.measures) == {"prex_score", "prex_pmi", "expr_score", "expr_pmi"}
+    pair = np.exp(made.statistics.logprob[:, [2, 0]])
+    np.testing.assert_allclose(block.measures["prex_score"], -np.log(pair.mean(axis=1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("members", [[], [0, 0], [2], [-1], [0, 1, 2]])
+def test_members_that_the_store_does_not_have(store: Store, members: list[int]) -> None:
+    with pytest.raises(ConfigError, match=r"distinct places in \[0, 2\) of .*, got \["):
+        next(measured_blocks(store, members))

@@ -1,0 +1,71 @@
+"""Totals of hypotheses and the values that enter a measure, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.uncertainty.hypothesis import CHAIN, FORMS, HypothesisTotals, log_variance
+
+INF = np.inf
+# P(y) under the members 1/2 and 1/8, of two tokens.
+PROBABILITY = np.array([[0.5, 0.125]])
+
+
+def totals(
+    logprob_member: np.ndarray, prex: float = -1.0, expr: float = -2.0, length: float = 2.0
+) -> HypothesisTotals:
+    n = len(logprob_member)
+    chain = {name: np.full(n, 10.0 + place) for place, name in enumerate(CHAIN)}
+    logprob = {"prex": np.full(n, prex), "expr": np.full(n, expr)}
+    return HypothesisTotals(np.full(n, length), logprob_member, logprob, chain)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rate"),
+    [
+        ("prex_entropy_s", 1.0, True),
+        ("expr_entropy_s", 2.0, True),
+        # The mean over members of ln P is that of 1/4.
+        ("prex_rmi_s", -1 + np.log(4), True),
+        ("expr_rmi_s", -2 + np.log(4), True),
+        ("prex_entropy_c", 10.0, True),
+        ("expr_epkl_w_c", 19.0, True),
+        ("var_p", 0.1875**2, False),
+        ("var_p_ln", (np.sqrt(0.5) - np.sqrt(0.125)) ** 2 / 4, False),
+        ("var_logp", np.log(2) ** 2, False),
+        ("var_logp_ln", np.log(2) ** 2 / 4, False),
+    ],
+)
+def test_values_of_a_hypothesis(name: str, value: float, rate: bool) -> None:
+    given = totals(np.log(PROBABILITY))
+    assert FORMS[name].value(given, False) == pytest.approx([value])
+    assert FORMS[name].value(given, True) == pytest.approx([value / 2 if rate else value])
+
+
+def test_only_the_chain_forms_need_distributions() -> None:
+    assert {name for name, form in FORMS.items() if not form.members_only} == {
+        f"{name}_c" for name in CHAIN
+    }
+
+
+def test_values_of_impossible_hypotheses() -> None:
+    """-inf under one member; under all of them; the posterior gives it 0 with them."""
+    one, every = np.array([[-INF, -1.0]]), np.array([[-INF, -INF]])
+    for name in ("var_logp", "var_logp_ln"):
+        assert FORMS[name].value(totals(one), True).tolist() == [INF]
+        assert FORMS[name].value(totals(every), True).tolist() == [0]
+    assert FORMS["prex_rmi_s"].value(totals(one), False).tolist() == [INF]
+    assert FORMS["prex_rmi_s"].value(totals(every, prex=-INF), False).tolist() == [0]
+    assert FORMS["prex_entropy_s"].value(totals(every, prex=-INF), False).tolist() == [INF]
+
+
+def test_a_certain_hypothesis_has_the_entropy_zero_and_not_minus_zero() -> None:
+    value = FORMS["prex_entropy_s"].value(totals(np.zeros((1, 2)), prex=0.0), False)
+    assert not np.signbit(value).any()
+
+
+def test_the_logarithm_of_a_variance_does_not_underflow() -> None:
+    given = np.array([np.log([0.5, 0.125]), np.log([0.5, 0.125]) - 3000, [-INF, -INF], [-9.0, -9]])
+    expected = 2 * np.log(0.1875) + np.array([0, -6000, -INF, -INF])
+    np.testing.assert_allclose(log_variance(totals(given)), expected)
