@@ -31,6 +31,6 @@ def headline(cells: Iterable[Cell]) -> dict[str, float]:
         if cell.metric in (cell.column, *_OF_ONE_COLUMN):
             numbers[f"{name}/{cell.metric}"] = cell.value
         elif cell.column == _MEASURES.get(cell.metric):
-            setting = f"_B{cell.B}" + (f"_T{cell.T}" if cell.T else "")
+            setting = (f"_B{cell.B}" if cell.B else "") + (f"_T{cell.T}" if cell.T else "")
             numbers[f"{name}/{cell.metric}_{cell.column}{setting}"] = cell.value
     return numbers
