@@ -1,0 +1,172 @@
+"""Cells of quality and likelihood, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.errors import DataError
+from pipeline.metrics.cell import Cell
+from pipeline.metrics.decodes import Decode
+from pipeline.metrics.evaluation import Evaluation
+from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
+from pipeline.metrics.quality import QUALITIES
+from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
+
+LN2 = np.log(2)
+FORCED = Cell("nmt_ende", "MED", "random_init", "reference", "teacher_forcing", signature="sig")
+
+
+def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
+    """Each sentence is the [token, member] probabilities of its reference, or None without one."""
+    n_member = next((len(one[0]) for one in sentences if one), 2)
+    members = [f"seed_{place}" for place in range(n_member)]
+    settings = {"regime": "teacher_forcing", "combination": "prex", "vocab_size": 9}
+    with StoreWriter(path, members=members, **settings) as store:
+        for place, probabilities in enumerate(sentences):
+            hypotheses = []
+            if probabilities:
+                with np.errstate(divide="ignore"):
+                    logprob = np.log(np.array(probabilities))
+                plain = {n: np.ones(len(logprob)) for n in TokenStatistics.__dataclass_fields__}
+                entropy = np.ones_like(logprob)
+                statistics = TokenStatistics(
+                    **(plain | {"logprob": logprob, "entropy_member": entropy})
+                )
+                hypotheses = [
+                    Hypothesis(np.zeros(len(logprob), int), "text", 0.0, True, statistics)
+                ]
+            store.add_sentence(place, "source", "text" if probabilities else None, hypotheses)
+    texts = ["text" if one else None for one in sentences]
+    sources = ["source"] * len(texts)
+    return Decode(path, cell, True, tuple(members), sources, texts, texts)
+
+
+def named(cells: Any) -> dict[tuple[str, str], Cell]:
+    return {(one.ensemble, one.hypotheses): one for one in cells}
+
+
+def test_likelihoods_of_references(tmp_path: Path, evaluation: Evaluation) -> None:
+    """Tokens of 1/2 and 1/8 under the members, then 1; one token of 1/4; one without reference."""
+    sentences = [[[0.5, 0.125], [1.0, 1.0]], None, [[0.25, 0.25]]]
+    decode = forced(tmp_path / "a.h5", sentences)
+    cells = named(nll_cells([decode], "random_init", evaluation))
+    assert list(cells) == [("random_init", "prex"), ("random_init", "expr"), ("single", "-")]
+    joint = -np.log(0.3125)
+    assert cells["random_init", "prex"].value == pytest.approx((joint / 2 + 2 * LN2) / 2)
+    assert cells["random_init", "expr"].value == pytest.approx((joint / 2 + 2 * LN2) / 2)
+    single = cells["single", "-"]
+    assert single.value == pytest.approx(1.5 * LN2)
+    # The members have (1/2 + 2) / 2 and (3/2 + 2) / 2 times ln 2.
+    assert single.spread == pytest.approx(np.std([1.25 * LN2, 1.75 * LN2], ddof=1))
+    assert {one.spread for key, one in cells.items() if key[0] != "single"} == {None}
+    for cell in cells.values():
+        assert (cell.column, cell.metric, cell.n, cell.regime) == (
+            *("nll", "nll", 2),
+            "teacher_forcing",
+        )
+        assert "NLL|mean:sentence" in cell.signature
+
+
+def test_posteriors_differ_along_a_sequence(tmp_path: Path, evaluation: Evaluation) -> None:
+    decode = forced(tmp_path / "a.h5", [[[0.5, 0.25], [0.5, 1.0]]])
+    cells = named(nll_cells([decode], "checkpoint", evaluation))
+    assert set(cells) == {("random_init", "prex"), ("random_init", "expr")}
+    assert cells["random_init", "prex"].value == pytest.approx(-np.log(0.375 * 0.75) / 2)
+    assert cells["random_init", "expr"].value == pytest.approx(LN2)
+
+
+def test_single_models_have_no_posterior(tmp_path: Path, evaluation: Evaluation) -> None:
+    for kind in ("single", "checkpoint_average"):
+        group = [
+            forced(tmp_path / f"{kind}{run}.h5", [[[one]]], replace(FORCED, ensemble=kind))
+            for run, one in enumerate((0.5, 0.125))
+        ]
+        cells = named(nll_cells(group, "random_init", evaluation))
+        assert list(cells) == [(kind, "-")]
+        assert cells[kind, "-"].value == pytest.approx(2 * LN2)
+        assert cells[kind, "-"].spread == pytest.approx(np.sqrt(2) * LN2)
+
+
+def test_references_that_a_posterior_excludes_are_counted(
+    tmp_path: Path, evaluation: Evaluation
+) -> None:
+    decode = forced(tmp_path / "a.h5", [[[0.0, 0.5]], [[0.0, 0.0]], [[0.5, 0.5]], None])
+    cells = named(nll_cells([decode], "random_init", evaluation))
+    assert {(cell.value, cell.n) for cell in cells.values()} == {(None, 3)}
+    assert cells["random_init", "prex"].reason == "1 references have probability 0"
+    assert cells["single", "-"].reason == "2 references have probability 0"
+
+
+def test_no_reference_at_all(tmp_path: Path, evaluation: Evaluation) -> None:
+    cells = named(nll_cells([forced(tmp_path / "a.h5", [None])], "random_init", evaluation))
+    assert {(cell.value, cell.n, cell.reason) for cell in cells.values()} == {
+        (None, 0, "no reference")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "value", "value_beside"),
+    # Words: 3 of 4, 1 of 3, 0 of 2 (smoothed: 1/2), 0 of 1 (1/4) n-grams of order 1 to 4.
+    # Characters: 1 of 7 with the spaces between; n-grams without: 3 of 4, 1 of 3, 0 and 0.
+    [
+        ("wer_percent", "cer_percent", 25, 100 / 7),
+        ("bleu", "chrf", 100 * (3 / 4 * 1 / 3 * 1 / 4 * 1 / 4) ** 0.25, 100 * (3 / 4 + 1 / 3) / 4),
+    ],
+)
+def test_quality_and_the_metric_beside_it(
+    measured: Any,
+    evaluation: Evaluation,
+    name: str,
+    beside: str,
+    value: float,
+    value_beside: float,
+) -> None:
+    decode = measured([0], ["a x c d"], ["a b c d"]).decode
+    first, second = quality_cells([decode], replace(evaluation, quality=QUALITIES[name]))
+    assert (first.column, first.metric, second.column, second.metric) == (
+        name,
+        name,
+        beside,
+        beside,
+    )
+    assert first.value == pytest.approx(value)
+    assert second.value == pytest.approx(value_beside)
+
+
+def test_errors_of_sentences_in_percent() -> None:
+    texts = ["a b c d", "x"], ["a b c d", "a b"]
+    assert QUALITIES["bleu"].sentence_error_percent(*texts).tolist() == pytest.approx([0, 100])
+    assert QUALITIES["wer_percent"].sentence_error_percent(*texts).tolist() == [0, 100]
+    assert QUALITIES["wer_percent"].sentence_error_percent(["a b c"], ["a"]).tolist() == [200]
+
+
+def test_metrics_of_ones_own(measured: Any, evaluation: Evaluation) -> None:
+    texts = ["a b", None, "c"], ["r", "r", None]
+    decode = measured([0, 0, 0], *texts).decode
+    seen = []
+
+    def words(hypotheses: list[str], references: list[str]) -> int:
+        seen.append((hypotheses, references))
+        return len(hypotheses[0].split())
+
+    foreign = replace(decode, in_domain=False, cell=replace(decode.cell, test_set="L-FR"))
+    other = replace(decode, texts=["a b c d", None, "c"])
+    metrics = {"words": words, "broken": lambda *_: np.float32("nan")}
+    mine, broken = extra_cells([decode, foreign, other], metrics, evaluation)
+    assert (mine.value, mine.n, mine.column, mine.metric) == (3, 1, "words", "words")
+    assert mine.spread == pytest.approx(np.sqrt(2))
+    assert mine.signature.endswith("; metric:words")
+    assert seen == [(["a b"], ["r"]), (["a b c d"], ["r"])]
+    assert (broken.value, broken.n, broken.reason) == (None, 1, "broken gave no finite number")
+    nothing = replace(decode, references=[None] * 3)
+    (cell,) = extra_cells([nothing], {"words": words}, evaluation)
+    assert (cell.value, cell.reason) == (None, "no reference")
+    for value in ("3", None):
+        with pytest.raises(DataError, match=r"extra_metrics\.bad must return a number, got "):
+            list(extra_cells([decode], {"bad": lambda *_, value=value: value}, evaluation))
