@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
 
-.PHONY: help setup repro test test-faults check bench dry-run docs ui
+.PHONY: help setup repro test test-faults coverage mutants check bench dry-run docs ui
 .DEFAULT_GOAL := help
 
 help: ## What can be made
@@ -32,6 +32,15 @@ test: setup ## All tests
 
 test-faults: setup ## The long fault tests: every stage killed at 20 moments (one stage: ONLY=train)
 	pytest tests/faults --moments 20 $(if $(ONLY),-k $(ONLY))
+
+# Code of numba is seen where numba does not compile it.
+coverage: setup ## Which lines of pipeline/ the tests run, all but tests/faults (fewer: ONLY=tests/pipeline)
+	pytest -n auto --maxprocesses 4 --dist loadfile --ignore=tests/faults --cov --cov-report= $(ONLY)
+	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
+	  tests/pipeline/metrics/test_order_sums.py tests/pipeline/uncertainty/test_kernel.py
+
+mutants: setup ## How many small faults in uncertainty/ and metrics/ the tests find (all of a file: ONLY=FILE)
+	python -m tests.mutants $(ONLY)
 
 check: setup ## Lint, format, types, and dvc.yaml against stages/
 	ruff check .
