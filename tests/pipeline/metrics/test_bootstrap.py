@@ -109,3 +109,28 @@ def test_says_why_there_is_no_interval():
 
 def test_an_undefined_point_has_no_value():
     assert estimate(rejection_statistic([1, 1], [1, 0]), resample_weights(2, 9, 0)).value is None
+
+
+def test_resamples_on_which_a_number_is_undefined_are_counted():
+    weights = np.array([[1, 1], [2, 0], [0, 2], [2, 0]], dtype=np.uint16)
+
+    def of_the_second(weights):
+        return np.where(weights[:, 1] > 0, 7.0, np.nan)
+
+    result = estimate(of_the_second, weights)
+    assert (result.value, result.low, result.high) == (7, None, None)
+    assert result.reason == "no interval: undefined in 2 of 4 resamples"
+
+
+def test_an_interval_holds_95_of_100_resamples():
+    weights = np.eye(101, dtype=np.uint16)
+    result = estimate(lambda weights: weights @ np.arange(101.0), weights)
+    assert (result.value, result.low, result.high) == pytest.approx((5050, 2.5, 97.5))
+
+
+def test_weights_are_shared_and_cannot_be_changed():
+    weights = resample_weights(5, 3, seed=0)
+    assert resample_weights(5, 3, seed=0) is weights
+    with pytest.raises(ValueError, match="read-only"):
+        weights[0, 0] = 1
+    assert resampled(weighted_mean(np.arange(5.0)), weights[:0]).shape == (0,)

@@ -104,3 +104,30 @@ def test_tokens_that_match_the_reference() -> None:
     assert matches([7, 8, 9, 2], [7, 5, 9, 2]).tolist() == [True, False, True, True]
     assert matches([], [1]).tolist() == []
     assert matches([1], []).tolist() == [False]
+
+
+def test_a_diagram_by_hand() -> None:
+    given = forecasts([0.1, 0.19, 0.2, 0.99, 1.0], [1, 0, 1, 1, 0], np.zeros(5, int))
+    assert given.bin.tolist() == [1, 1, 2, 9, 9]
+    found = [(one.low, one.high, one.n, one.confidence, one.right) for one in reliability(given)]
+    assert found == [
+        pytest.approx((0.1, 0.2, 2, 0.145, 0.5)),
+        pytest.approx((0.2, 0.3, 1, 0.2, 1.0)),
+        pytest.approx((0.9, 1.0, 2, 0.995, 0.5)),
+    ]
+    expected = 100 * (2 * 0.355 + 0.8 + 2 * 0.495) / 5
+    assert expected_calibration_error([0.1, 0.19, 0.2, 0.99, 1.0], [1, 0, 1, 1, 0]) == (
+        pytest.approx(expected)
+    )
+
+
+def test_the_ends_of_probabilities_are_probabilities() -> None:
+    assert len(forecasts([0.0, 1.0], [1.0, 0.0], np.arange(2)).confidence) == 2
+    assert len(forecasts([], [], np.arange(0)).confidence) == 0
+    for right in ([0.5, 1.01], [-0.01, 0.5]):
+        with pytest.raises(DataError, match=rf"right must lie in \[0, 1\], got {right[0]:.6g} to "):
+            forecasts([0.5, 0.5], right, np.arange(2))
+    for sizes in ((2, 1, 2), (1, 2, 2), (2, 2, 1)):
+        words = "same items, got {}, {} and {}".format(*sizes)
+        with pytest.raises(DataError, match=words):
+            forecasts(np.zeros(sizes[0]), np.zeros(sizes[1]), np.arange(sizes[2]))

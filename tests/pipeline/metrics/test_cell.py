@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, write_cells
+from pipeline.metrics.cell import Cell, absent_set_cell, number_text, write_cells
 from pipeline.tracking import metric_name
 
 
@@ -69,3 +69,80 @@ def test_what_a_metric_can_be_is_written(tmp_path: Path) -> None:
     ]
     write_cells(tmp_path / "cells.csv", [*fine, Cell("a", "b", "c", "-", "beam", reason="none")])
     assert len((tmp_path / "cells.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("metric", "lowest", "highest"),
+    [
+        *((one, 0, 100) for one in ("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent")),
+        ("prr", None, 100),
+        ("wer_percent", 0, None),
+        ("cer_percent", 0, None),
+        ("nll", -0.01, None),
+        ("mine", None, None),
+    ],
+)
+def test_the_ends_of_what_a_metric_can_be(
+    metric: str, lowest: float | None, highest: float | None, tmp_path: Path
+) -> None:
+    """A value may be beyond an end by the rounding of its last digits."""
+
+    def write(value: float) -> None:
+        cell = Cell("a", "b", "c", "-", "beam", metric=metric, value=value, low=value, spread=0.0)
+        write_cells(tmp_path / "cells.csv", [cell])
+
+    for end, outwards in ((lowest, -1), (highest, 1)):
+        if end is None:
+            write(outwards * 1e6)
+            with pytest.raises(DataError, match="must be finite"):
+                write(outwards * math.inf)
+        else:
+            write(end + outwards * 9e-10)
+            with pytest.raises(DataError, match="value of the cell"):
+                write(end + outwards * 2e-9)
+
+
+def test_lines_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "cells.csv"
+    cell = Cell(
+        *("nmt_ende", "MED", "random_init", "prex", "beam"),
+        T="10",
+        B="5",
+        length_norm="false",
+        column="prex_rmi_s",
+        metric="roc_auc",
+        value=100 / 3,
+        spread=0.5,
+        n=12,
+        reason='so, "it" is',
+        data="help",
+        signature="sig",
+        also_called="M N",
+    )
+    write_cells(path, [cell, absent_set_cell("asr", "AMI", "no licence", "AMI2")])
+    assert path.read_text(encoding="utf-8").split("\n") == [
+        "task,test_set,ensemble,hypotheses,regime,T,B,length_norm,column,metric,"
+        "value,spread,low,high,n,reason,data,signature,also_called",
+        "nmt_ende,MED,random_init,prex,beam,10,5,false,prex_rmi_s,roc_auc,"
+        '33.33333333,0.5,,,12,"so, ""it"" is",help,sig,M N',
+        "asr,AMI,-,-,-,,,true,,,,,,,0,no licence,,,AMI2",
+        "",
+    ]
+
+
+def test_numbers_as_the_papers_file_writes_them() -> None:
+    assert [number_text(one) for one in (10.0, 0.5, 1 / 3)] == ["10", "0.5", "0.3333333333"]
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "hypotheses", "setting", "name"),
+    [
+        ("random_init", "expr", {}, "m/MED/random_init_expr_beam/c"),
+        ("single", "-", {}, "m/MED/single_beam/c"),
+        ("-", "-", {"B": "1"}, "m/MED/_beam/c_B1"),
+        ("x", "-", {"T": "2", "length_norm": "false"}, "m/MED/x_beam/c_T2_no_length_norm"),
+    ],
+)
+def test_tracked_names(ensemble: str, hypotheses: str, setting: dict[str, str], name: str) -> None:
+    cell = Cell("a", "MED", ensemble, hypotheses, "beam", column="c", metric="m", **setting)  # type: ignore[arg-type]
+    assert cell.tracked_name == name
