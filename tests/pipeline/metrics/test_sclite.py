@@ -64,3 +64,25 @@ def test_says_what_a_failing_program_said(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", _program(tmp_path, "#!/bin/sh\necho no licence >&2\nexit 1\n"))
     with pytest.raises(MachineError, match="must align 1 sentences, got 0: no licence"):
         sclite_paths([["a"]], [["a"]])
+
+
+def test_the_program_may_have_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, first in (("sclite", "-s"), ("sctk", "sclite")):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho asked for $1 >&2\nexit 1\n", encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(MachineError, match=f"must align 1 sentences, got 0: asked for {first}"):
+            sclite_paths([["a"]], [["a"]])
+
+
+def test_an_answer_for_some_sentences_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        'echo \'<PATH id="(s_0)" word_cnt="1">\'\necho \'C,"x","x":S,"y","z"\'\necho "</PATH>"\n'
+    )
+    monkeypatch.setenv("PATH", _program(tmp_path, f"#!/bin/sh\n{lines}"))
+    assert sclite_paths([["x", "y"]], [["x", "z"]]) == ["CS"]
+    with pytest.raises(MachineError, match="must align 2 sentences, got 1: <PATH"):
+        sclite_paths([["x"], ["y"]], [["x"], ["z"]])

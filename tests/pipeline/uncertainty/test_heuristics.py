@@ -12,7 +12,7 @@ from pipeline.errors import StoreError
 from pipeline.metrics.speech import sentence_wer_percent
 from pipeline.metrics.translation import sentence_bleu
 from pipeline.store import Hypothesis, Store
-from pipeline.uncertainty.heuristics import heuristic_measures
+from pipeline.uncertainty.heuristics import heuristic_measures, heuristics_reason
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -61,3 +61,28 @@ def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis:
     members = [single(store_of, random_hypothesis, ["a"]) for _ in range(3)]
     with pytest.raises(StoreError, match="/sentence/source must be that of"):
         heuristic_measures(ensemble, members)
+
+
+def test_a_single_member_never_disagrees(store_of: StoreOf, random_hypothesis: Make):
+    alone = single(store_of, random_hypothesis, ["a", None])
+    for values in heuristic_measures(alone, []).values():
+        np.testing.assert_array_equal(values, [0, np.nan])
+    assert heuristics_reason(alone, []) is None
+
+
+@pytest.mark.parametrize("given", [0, 2, 4])
+def test_all_members_must_have_decoded(store_of: StoreOf, random_hypothesis: Make, given: int):
+    ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
+    members = [single(store_of, random_hypothesis, ["a"]) for _ in range(given)]
+    reason = f"needs the decodes of all 3 single members, got {given}"
+    assert heuristics_reason(ensemble, members) == reason
+    assert np.isnan(heuristic_measures(ensemble, members)["xwer"]).all()
+
+
+def test_two_members_by_hand(store_of: StoreOf, random_hypothesis: Make):
+    """One word of two, then of one, is wrong: 50 and 100 percent; an ensemble without a text."""
+    found = random_hypothesis(0, n_member=2)
+    ensemble = store_of([[found], []], n_member=2, vocab_size=8)
+    members = [single(store_of, random_hypothesis, [text, "a"]) for text in ("a b", "a")]
+    values = heuristic_measures(ensemble, members)
+    np.testing.assert_array_equal(values["xwer"], [(50**2 + 100**2) / 2, np.nan])

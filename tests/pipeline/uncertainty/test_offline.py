@@ -210,3 +210,22 @@ def test_measures_of_ones_own(store: Store, tmp_path: Path):
         write_measures(store, tmp_path, replace(GRID, extra={"short": lambda store, **_: [1.0]}))
     with pytest.raises(ConfigError, match=r"extra_measures\.var_p must have a name of its own"):
         write_measures(store, tmp_path, replace(GRID, extra={"var_p": hypotheses}))
+
+
+def test_files_do_not_depend_on_the_blocks(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folders = [tmp_path / name for name in ("whole", "cut")]
+    for folder in folders:
+        folder.mkdir()
+    whole = write_measures(store, folders[0], GRID)
+    monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
+    cut = write_measures(store, folders[1], GRID)
+    assert {**cut, "recomputed": None} == {**whole, "recomputed": None}
+    for name in ("sequence", "token"):
+        one, other = (pd.read_parquet(folder / f"{name}.parquet") for folder in folders)
+        pd.testing.assert_frame_equal(one, other, rtol=1e-6)
+    lengths = np.diff(store.token_offset)
+    assert one.sentence_id.tolist() == np.repeat([0, 0, 2, 2, 2], lengths).tolist()
+    assert one.hypothesis.tolist() == np.repeat([0, 1, 0, 1, 2], lengths).tolist()
+    assert one.position.tolist() == [place for length in lengths for place in range(length)]
