@@ -47,10 +47,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
     asked = parser.parse_args()
+    sources = {name: sorted(Path("pipeline", name).glob("*.py")) for name in PACKAGES}
+    for path in asked.files:
+        if not any(path in paths for paths in sources.values()):
+            parser.error(f"{path} must be a file of pipeline/ in {' or '.join(PACKAGES)}")
     load_libraries()
-    for package in PACKAGES:
-        paths = sorted(Path("pipeline", package).glob("*.py"))
-        wanted = [path for path in paths if not asked.files or path in asked.files]
+    for package, paths in sources.items():
+        wanted = [path for path in paths if path in (asked.files or paths)]
         everything = sorted(one for path in wanted for one in mutants(path))
         chosen = _sample(everything, 0 if asked.files else asked.sample, asked.seed)
         if chosen:
@@ -70,18 +73,25 @@ def _sample(everything: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
 
 def _tried(chosen: Sequence[Mutant], tests: Sequence[TestFile], jobs: int) -> Iterator[Verdict]:
     waiting, running = deque(chosen), list[Run]()
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            mutant = waiting.popleft()
-            reaching = that_reach(mutant, tests)
-            limit = _COMPILE_SECONDS + _SLACK * sum(test.seconds for test in reaching)
-            running.append(Run([test.path for test in reaching], mutant, limit))
-        for run in [*running]:
-            failed = run.failed()
-            if failed is not None and run.mutant is not None:
-                running.remove(run)
-                yield Verdict(run.mutant, failed, run.timed_out, run.seconds)
-        time.sleep(0.02)
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(_begun(waiting.popleft(), tests))
+            for run in [*running]:
+                failed = run.failed()
+                if failed is not None:
+                    running.remove(run)
+                    yield Verdict(run.mutant, failed, run.timed_out, run.seconds)
+            time.sleep(0.02)
+    finally:
+        for run in running:
+            run.stop()
+
+
+def _begun(mutant: Mutant, tests: Sequence[TestFile]) -> Run:
+    reaching = that_reach(mutant, tests)
+    limit_seconds = _COMPILE_SECONDS + _SLACK * sum(test.seconds for test in reaching)
+    return Run([test.path for test in reaching], mutant, limit_seconds)
 
 
 def _write(package: str, verdicts: Sequence[Verdict]) -> None:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
@@ -37,7 +38,7 @@ _LIBRARIES = (
     *("pandas", "pyarrow.parquet", "pyarrow.compute", "pytest", "rapidfuzz.distance", "sacrebleu"),
     *("sacrebleu.metrics", "scipy.stats", "sklearn.metrics", "yaml"),
 )
-_MEMORY_BYTES = 16 * 2**30
+_MEMORY_BYTES = 6 * 2**30
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class _Source(SourceFileLoader):
 class Run:
     """A copy of this process that runs test files until one fails."""
 
-    def __init__(self, tests: Sequence[Path], mutant: Mutant | None, limit_seconds: float) -> None:
+    def __init__(self, tests: Sequence[Path], mutant: Mutant, limit_seconds: float) -> None:
         self.mutant = mutant
         self.seconds = 0.0
         self.timed_out = False
@@ -87,12 +88,16 @@ class Run:
         self.seconds = time.monotonic() - self._start
         if not ended and self.seconds < self._limit_seconds:
             return None
-        if not ended:
-            self.timed_out = True
+        self.timed_out = not ended
+        self.stop()
+        return status != 0 or self.timed_out
+
+    def stop(self) -> None:
+        """End what still runs, and remove what it left."""
+        with suppress(ProcessLookupError, ChildProcessError):
             os.killpg(self._process, signal.SIGKILL)
             os.waitpid(self._process, 0)
         shutil.rmtree(self._folder, ignore_errors=True)
-        return status != 0 or self.timed_out
 
 
 def load_libraries() -> None:
