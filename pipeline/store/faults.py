@@ -12,24 +12,22 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.place import place_of
-from pipeline.store.reader import Store, open_file, open_store
+from pipeline.store.reader import Store, open_file, opening_faults
 from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
-from pipeline.store.structure import structure_faults
 
 _BLOCK_BYTES = 2**26
 
 
 def store_faults(path: Path) -> list[str]:
     """What `validate` says, found in this process, which HDF5 may crash on a damaged file."""
+    faults = opening_faults(path)
+    if faults:
+        return faults
     try:
-        with open_file(path) as file:
-            faults = structure_faults(file)
-        if not faults:
-            with open_store(path) as store:
-                return [*_sentence_faults(store), *_all_value_faults(store)]
+        with Store(path, open_file(path)) as store:
+            return [*_sentence_faults(store), *_all_value_faults(store)]
     except StoreError as error:
         return [str(error)]
-    return [f"{path}: {fault}" for fault in faults]
 
 
 def _sentence_faults(store: Store) -> Iterator[str]:

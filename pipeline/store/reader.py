@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.attributes import plain
+from pipeline.store.child import in_child
 from pipeline.store.place import place_of
 from pipeline.store.schema import DATASETS, TEXT, Flag
 from pipeline.store.structure import one_line, structure_faults
@@ -132,17 +134,45 @@ class Store:
 def open_store(path: str | Path) -> Store:
     """Open a store whose structure is right; values are the business of `validate`.
 
-    Raises StoreError naming the file, the dataset or attribute and the rule.
+    Raises StoreError naming the file, the dataset or attribute and the rule: one sentence too for a
+    file that crashes the HDF5 library.
     """
     path = Path(path)
+    for fault in _known_faults(path, _version(path)):
+        raise StoreError(fault)
     file = open_file(path)
     try:
-        for fault in structure_faults(file):
-            raise StoreError(f"{path}: {fault}")
         return Store(path, file)
     except BaseException:
         file.close()
         raise
+
+
+def opening_faults(path: Path) -> list[str]:
+    """What keeps a file from being opened, found in this process, which HDF5 may crash."""
+    try:
+        with open_file(path) as file:
+            faults = structure_faults(file)
+            if not faults:
+                Store(path, file)
+    except StoreError as error:
+        return [str(error)]
+    return [f"{path}: {fault}" for fault in faults]
+
+
+@cache
+def _known_faults(path: Path, version: tuple[int, ...]) -> list[str]:
+    """A file is looked at once, until it is another."""
+    return in_child(opening_faults, path)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """What differs between files of one name."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def is_store(path: Path) -> bool:

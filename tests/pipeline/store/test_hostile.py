@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -12,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import StoreError
+from pipeline.errors import MachineError, StoreError
 from pipeline.store import open_store, validate
+from pipeline.store.child import in_child
 
 Write = Callable[..., Path]
 HUGE = 2**40
@@ -121,6 +125,29 @@ def test_hostile_type_that_crashes_hdf5_is_refused(write_store: Write):
     path.write_bytes(content)
     (fault,) = validate(path)
     assert fault.startswith(f"{path} must be whole and sound HDF5, got a file that ends its reader")
+    with pytest.raises(StoreError, match=re.escape(fault)):
+        open_store(path)
+
+
+def test_hostile_file_in_the_place_of_one_that_was_opened_is_refused(write_store: Write):
+    path = write_store()
+    open_store(path).close()
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(StoreError, match="must be a whole HDF5 file"):
+        open_store(path)
+    write_store()
+    open_store(path).close()
+
+
+def test_check_that_fails_is_told_and_leaves_no_process(tmp_path: Path):
+    def out_of_memory(_: Path) -> list[str]:
+        raise MemoryError("no room")
+
+    with pytest.raises(MachineError, match="x could not be checked: MemoryError no room"):
+        in_child(out_of_memory, Path("x"))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 @settings(
@@ -140,6 +167,9 @@ def test_hostile_damage_is_accepted_or_refused_by_name(
     for place, change in flips:
         content[used[int(place * len(used))]] ^= change
     path.write_bytes(content[: round(kept * len(content))].tobytes())
-    for fault in validate(path):
+    faults = validate(path)
+    for fault in faults:
         assert str(path) in fault
         assert "\n" not in fault
+    with suppress(StoreError), open_store(path) as store:
+        assert faults or store.n_sentence == 7
