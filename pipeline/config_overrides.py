@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -11,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from yaml import YAMLError
+from yaml import MarkedYAMLError, YAMLError
 
 from pipeline.config import CONF, MACHINE_KEYS, PipelineConfig, typed, unknown_key_message
 from pipeline.errors import ConfigError
@@ -20,11 +22,12 @@ _MOST_POINTS = 1000
 
 
 def check_overrides(arguments: list[str]) -> None:
-    """Compose and check every point that the overrides ask for.
+    """Compose and check every point that the overrides ask for, with the options of --config-dir.
 
-    Raises ConfigError for a key, group or value that does not exist or is out of range. Command
-    lines that only ask for help, or bring a configuration folder of their own, pass unchecked here.
+    Raises ConfigError for a key, group or value that does not exist or is out of range, and for a
+    file that is no plain YAML. Command lines that only ask for help pass unchecked here.
     """
+    own, arguments = _own_folder(arguments)
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
         return
     texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
@@ -33,28 +36,64 @@ def check_overrides(arguments: list[str]) -> None:
     except HydraException as error:
         reason = " ".join(str(error).splitlines()[:2])  # what follows is a link
         raise ConfigError(f"the command line must be group=option or key=value: {reason}") from None
+    folders = [CONF] if own is None else [CONF, own]
     for override in overrides:
-        _check_name(override)
+        _check_name(override, folders)
     if any(override.key_or_group == "from_config" for override in overrides):
         _check_only_machine_keys(overrides)
         return
     for point in itertools.islice(_points(overrides), _MOST_POINTS):
-        typed(_composed(point))
+        typed(_composed(point, folders))
+
+
+def yaml_message(error: YAMLError) -> str:
+    """One sentence on a file that is no plain YAML: the file, the line where known, the rule."""
+    if isinstance(error, MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"{mark.name}, line {mark.line + 1}, must be plain YAML, got: {error.problem}"
+    return "a file of settings must be plain YAML, got: " + " ".join(str(error).split())
 
 
 _RUN_FLAGS = ("--multirun", "-m", "--run", "-r")
 
 
-def _composed(overrides: list[str]) -> DictConfig:
+def _own_folder(arguments: list[str]) -> tuple[Path | None, list[str]]:
+    """The folder of --config-dir, and the other arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config-dir", type=Path)
+    known, rest = parser.parse_known_args(arguments)
+    own: Path | None = known.config_dir
+    if own is not None and not own.is_dir():
+        raise ConfigError(f"--config-dir must be a folder, got {own}")
+    return own, rest
+
+
+def _composed(overrides: list[str], folders: list[Path]) -> DictConfig:
+    own = [str(one.absolute()).replace("\\", "\\\\").replace("'", "\\'") for one in folders[1:]]
+    search = [f"hydra.searchpath=['file://{one}']" for one in own]
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-            return compose("pipeline", overrides)
+            return compose("pipeline", [*search, *overrides])
     except HydraException as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
-        raise ConfigError(" ".join(f"{error}{cause}".split())) from None
+        reason = str(error) or "the settings must compose"
+        raise ConfigError(" ".join(f"{reason}{cause}".split())) from None
     except YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"conf/ must hold plain YAML, got: {reason}") from None
+        raise ConfigError(yaml_message(error)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(_not_utf8(error, folders)) from None
+    except ValueError as error:  # of a defaults list
+        raise ConfigError(" ".join(str(error).split())) from None
+
+
+def _not_utf8(error: UnicodeDecodeError, folders: list[Path]) -> str:
+    """One sentence that names the file; the error does not know it."""
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
+        before, found, _ = path.read_bytes().partition(error.object)
+        if found:
+            line = (before + found[: error.start]).count(b"\n") + 1
+            return f"{path}, line {line}, must be UTF-8, got: {error.reason}"
+    return f"a file of settings must be UTF-8, got: {error}"
 
 
 def _points(overrides: list[Override]) -> Iterator[list[str]]:
@@ -68,7 +107,7 @@ def _points(overrides: list[Override]) -> Iterator[list[str]]:
     return (list(point) for point in itertools.product(*choices))
 
 
-def _check_name(override: Override) -> None:
+def _check_name(override: Override, folders: list[Path]) -> None:
     key = override.key_or_group
     if not key:
         raise ConfigError(
@@ -76,10 +115,12 @@ def _check_name(override: Override) -> None:
         )
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         return
-    folder = CONF / key
-    if folder.is_dir():
+    groups = [folder / key for folder in folders]
+    if any(group.is_dir() for group in groups):
         options = sorted(
-            path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml")
+            path.relative_to(group).with_suffix("").as_posix()
+            for group in groups
+            for path in group.rglob("*.yaml")
         )
         for value in _values(override):
             if value not in options:

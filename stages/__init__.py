@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
-from pipeline.config_overrides import check_overrides
+from pipeline.config_overrides import check_overrides, yaml_message
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.lock import only_run
 from pipeline.parts import PartFolder, digest, file_sha256
@@ -95,6 +95,9 @@ def run(stage: Stage, *, alone_in: Alone = "task") -> None:
         raise
     except HydraException as error:
         print(error, file=sys.stderr)
+        sys.exit(1)
+    except yaml.YAMLError as error:  # on a command line that passed unchecked
+        print(f"error: {yaml_message(error)}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:  # of Hydra's own files
         print(f"error: {_refusal(error)}", file=sys.stderr)

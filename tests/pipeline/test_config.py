@@ -187,6 +187,47 @@ def test_hostile_yaml_tag_in_conf_runs_nothing_and_is_one_sentence(
     evil = f'decode:\n  beam: !!python/object/apply:os.mkdir ["{made}"]\n'
     (conf / "experiment" / "evil.yaml").write_text(f"# @package _global_\n{evil}")
     monkeypatch.setattr(config_overrides, "CONF", conf)
-    with pytest.raises(ConfigError, match=r"conf/ must hold plain YAML, got: .*evil\.yaml.*line 3"):
+    with pytest.raises(ConfigError, match=r"evil\.yaml, line 3, must be plain YAML, got: could"):
         config_overrides.check_overrides(["experiment=evil"])
     assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"beam: [1, 2\nx: 3\n", r"mine\.yaml, line 2, must be plain YAML, got: expected ','"),
+        (
+            b"beam: !!python/name:os.system\n",
+            "line 1, must be plain YAML, got: could not determine",
+        ),
+        (b"beam: 1\nbeam: 2\n", "line 2, must be plain YAML, got: found duplicate key beam"),
+        (b"beam:\n\t- 1\n", r"line 2, must be plain YAML, got: found character '\\t'"),
+        (b"beam: *x\n", "line 1, must be plain YAML, got: found undefined alias 'x'"),
+        (b"beam: \0\n", "must be plain YAML, got: unacceptable character #x0000.*mine"),
+        (b"# one\nbeam: \xe9\n", r"mine\.yaml, line 2, must be UTF-8, got: invalid continuation"),
+        (b"defaults: 3\n", "Invalid defaults list in 'uncertainty/mine'"),
+        (b"beam: ${a\n", "the settings must compose: no viable alternative at input"),
+        (b"- beam\n", "list is not a subclass of UncertaintyConfig"),
+        (b"bem: 1\n", r"uncertainty\.bem is not a setting: did you mean beam\?"),
+    ],
+)
+def test_hostile_yaml_in_a_folder_of_ones_own_is_one_sentence(
+    text: bytes, words: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "it's mine" / "uncertainty"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_bytes(text)
+    with pytest.raises(ConfigError, match=words) as refused:
+        check_overrides(["--config-dir", str(folder.parent), "uncertainty=mine"])
+    assert "\n" not in str(refused.value)
+
+
+def test_options_of_a_folder_of_ones_own_are_found(tmp_path: Path) -> None:
+    (tmp_path / "uncertainty").mkdir()
+    (tmp_path / "uncertainty" / "mine.yaml").write_text("defaults: [default]\nbeam: 3\n")
+    own = f"--config-dir={tmp_path}"
+    check_overrides([own, "uncertainty=mine"])
+    with pytest.raises(ConfigError, match=r"uncertainty must be one of .*, mine, .*got yours"):
+        check_overrides([own, "uncertainty=yours"])
+    with pytest.raises(ConfigError, match=r"--config-dir must be a folder, got .*none"):
+        check_overrides([f"{own}/none", "uncertainty=mine"])
