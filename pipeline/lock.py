@@ -34,6 +34,8 @@ def only_run(lock: Path, work: str, *, wait: bool) -> Iterator[None]:
                 ) from None
             _log.warning("%s: waiting for process %s, which writes here", work, holder)
             fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink == 0:  # whoever held it took it away at its end
+            raise PipelineError(f"one run of {work} has just ended here: start again ({lock})")
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -37,7 +37,8 @@ Alone = Literal["task", "root", "nowhere"]
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
 # One thread a process, as many processes as cores: set before any numeric library is loaded.
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+for _variable in _THREADS:
     os.environ.setdefault(_variable, "1")
 # glibc's allocator in the processes of parts: keep large blocks instead of giving each one back,
 # which costs a fifth of the time of training in page faults.
@@ -261,9 +262,16 @@ def _run_logged(stage: Stage, settings: PipelineConfig, alone_in: Alone) -> None
     task = None if alone_in == "root" else settings.task.name
     work = ".".join(one for one in (stage.__name__, task, settings.part) if one)
     root = Path(settings.io.root)
-    with kept_log(root / "logs" / f"{work}.log", f"starts: {settings.from_config}"):
+    with kept_log(root / "logs" / f"{work}.log", _start(settings)):
         lock = None if alone_in == "nowhere" else root / "hydra" / "locks" / work
         _run_alone(stage, settings, lock)
+
+
+def _start(settings: PipelineConfig) -> str:
+    """What of a run's surroundings can change its numbers, beside its settings file."""
+    threads = ", ".join(f"{name}={os.environ[name]}" for name in _THREADS)
+    seeds = f"seed {settings.seed}, ensemble.seeds {settings.ensemble.seeds}"
+    return f"starts: {settings.from_config}; {seeds}; {threads}"
 
 
 def _run_alone(stage: Stage, settings: PipelineConfig, lock: Path | None) -> None:

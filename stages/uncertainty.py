@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pipeline.config import PipelineConfig, implementation, iterate_values
 from pipeline.errors import ConfigError, StoreError
+from pipeline.lock import only_run
 from pipeline.parts import read_manifest, whole_folder
 from pipeline.store import SUBSET, Store, open_store, validate
 from pipeline.uncertainty.offline import write_measures
@@ -28,6 +29,8 @@ def uncertainty(config: PipelineConfig) -> None:
     if config.io.store is not None:
         _measure_one(config, grid, config.io.store)
         return
+    if config.io.out is not None or config.io.member_stores:
+        raise ConfigError("io.out and io.member_stores must come with io.store, got none")
     decodes = Path(config.io.root) / "decode" / config.task.name
     with ExitStack() as stack:
         stores = {
@@ -52,30 +55,38 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
     # Whoever wrote these files, no value of theirs has been checked yet.
     for fault in (fault for one in (path, *config.io.member_stores) for fault in validate(one)):
         raise StoreError(fault)
-    with ExitStack() as stack:
+    with _only_run_into(out) as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(one)) for one in config.io.member_stores]
-        folder = stack.enter_context(_unfinished(out))
         _measure(config, grid, store, folder, members)
         # The folder may hold files of the user's own: only ours are replaced.
-        out.mkdir(exist_ok=True)
         for file in folder.iterdir():
             file.replace(out / file.name)
 
 
 @contextmanager
-def _unfinished(out: Path) -> Iterator[Path]:
-    """A temporary folder on the disk of `out`, gone at the end; an `out` to be is not made yet."""
+def _only_run_into(out: Path) -> Iterator[Path]:
+    """A hidden folder in `out` to build in, of one run at a time, gone at the end.
+
+    An `out` that this run made is gone too where nothing came into it.
+    """
     if out.exists() and not out.is_dir():
         raise ConfigError(f"io.out must be a folder, got the file {out}")
-    place = out if out.is_dir() else out.parent
+    is_new, hidden = not out.exists(), out / ".building"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=place, prefix=".")
+        hidden.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"io.out must be a folder that can be written: {error}") from None
-    with folder as name:
-        yield Path(name)
+    with only_run(hidden / "lock", f"uncertainty into {out}", wait=False):
+        files = hidden / "files"
+        shutil.rmtree(files, ignore_errors=True)  # of a run that was killed
+        files.mkdir()
+        try:
+            yield files
+        finally:
+            shutil.rmtree(hidden)
+            if is_new and not any(out.iterdir()):
+                out.rmdir()
 
 
 def _measure(

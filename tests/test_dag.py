@@ -19,6 +19,7 @@ NO_RESULT = {
     "pipeline/config_relations.py",
     "pipeline/config_schema.py",
     "pipeline/errors.py",
+    "pipeline/lock.py",
     "pipeline/parts.py",
     "pipeline/progress.py",
     *(f"pipeline/tracking/{path.name}" for path in (ROOT / "pipeline" / "tracking").glob("*.py")),

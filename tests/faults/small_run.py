@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import psutil
 
 from pipeline.config import ROOT
 
-_HELD = Path(__file__).with_name("held")
+HELD = Path(__file__).with_name("held")
 # Stage -> the folders of its results, in the order in which the stages run.
 OUTS = {
     "prepare": ["prepare"],
@@ -82,21 +82,23 @@ class SmallRun:
         program = [sys.executable, "-m", f"stages.{stage}", "experiment=fault"]
         return [*program, *SETTINGS, *own, *overrides]
 
-    def start(
+    @contextmanager
+    def started(
         self,
         stage: str,
         *overrides: str,
-        path: Path = _HELD,
+        path: Path = HELD,
         held_before: int | None = None,
         preexec_fn: Callable[[], object] | None = None,
-    ) -> subprocess.Popen[str]:
-        """Start a stage in a session of its own; path: where Python looks for modules first.
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A stage that runs in a session of its own, which is killed at the end of the block.
 
-        held_before: the run waits, for minutes, before it puts the file of this number in place.
+        path: where Python looks for modules first. held_before: the run waits, for minutes, before
+        it puts the file of this number in place.
         """
         self._placed.unlink(missing_ok=True)
         held = {} if held_before is None else {"HELD_BEFORE": str(held_before)}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command(stage, *overrides),
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{path}:{ROOT}", "HELD": str(self.root), **held},
@@ -106,24 +108,33 @@ class SmallRun:
             start_new_session=True,
             preexec_fn=preexec_fn,
         )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                kill(process)
 
     def finish(self, stage: str) -> None:
-        process = self.start(stage)
-        out, err = process.communicate(timeout=300)
+        with self.started(stage) as process:
+            out, err = process.communicate(timeout=300)
         assert process.returncode == 0, out[-2000:] + err[-4000:]
 
     def made(self, stage: str) -> Mapping[str, str]:
-        """Path -> sha256 of every file that the stage made, hidden ones too."""
+        """Path -> sha256 of every file that the stage made, hidden ones in or beside its outs too."""
+        outs = [path for out in OUTS[stage] for path in (out, *self.root.glob(f".{out}.*"))]
         return {
             path.relative_to(self.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for out in OUTS[stage]
+            for out in outs
             for path in sorted((self.root / out).rglob("*"))
             if path.is_file()
         }
 
     def shows(self, stage: str) -> Mapping[str, str]:
-        """The files of `made` that a reader could take for results: none is hidden."""
-        return {path: one for path, one in self.made(stage).items() if "/." not in path}
+        """The files of `made` that a reader could take for results.
+
+        What is hidden, or in a hidden folder, is half made by design, until the next run.
+        """
+        return {path: one for path, one in self.made(stage).items() if "/." not in f"/{path}"}
 
     @property
     def _placed(self) -> Path:
@@ -132,11 +143,6 @@ class SmallRun:
     def placed(self) -> int:
         """How many files the last run that was started has put in place, or waits to."""
         return self._placed.stat().st_size if self._placed.exists() else 0
-
-    def has_started(self, stage: str) -> bool:
-        """Whether a run of the stage holds its lock."""
-        locks = self.root / "hydra" / "locks"
-        return any(path.stat().st_size for path in locks.glob(f"{stage}*"))
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:

@@ -25,7 +25,7 @@ def test_clock_that_goes_backwards(
         os.utime(path, (_YEARS_2100_SECONDS, _YEARS_2100_SECONDS))
     (tmp_path / "clock").mkdir()
     (tmp_path / "clock" / "sitecustomize.py").write_text(_BACKWARDS)
-    process = run.start(any_stage, path=tmp_path / "clock")
-    out, err = process.communicate(timeout=300)
+    with run.started(any_stage, path=tmp_path / "clock") as process:
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out[-2000:] + err[-4000:]
     assert run.made(any_stage) == undisturbed.run.made(any_stage)

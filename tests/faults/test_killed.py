@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Undisturbed
-from tests.faults.small_run import OUTS, STAGES, SmallRun, kill, wait_until
+from tests.faults.small_run import OUTS, STAGES, SmallRun, wait_until
 
 
 def kill_at(seconds: float, stage: str, run: SmallRun) -> None:
     """Start a stage and kill it after so long, sooner where it has ended by then."""
     while True:
-        process = run.start(stage)
-        try:
-            process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            kill(process)
-            return
+        with run.started(stage) as process:
+            try:
+                process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                return
         for out in OUTS[stage]:
             shutil.rmtree(run.root / out)
         seconds *= 0.8
@@ -32,9 +31,8 @@ def kill_at(seconds: float, stage: str, run: SmallRun) -> None:
 
 def kill_before(file: int, stage: str, run: SmallRun) -> None:
     """Start a stage and kill it when it has made a file and not yet put it in place."""
-    process = run.start(stage, held_before=file)
-    wait_until(lambda: run.placed() >= file, process)
-    kill(process)
+    with run.started(stage, held_before=file) as process:
+        wait_until(lambda: run.placed() >= file, process)
 
 
 def made_after_kill(

@@ -38,8 +38,8 @@ def _ends_in_spite(
     preexec_fn: Callable[[], object] | None = None,
 ) -> None:
     """Run a stage that is refused: one sentence, only whole results; then run it with room."""
-    process = run.start(stage, preexec_fn=preexec_fn)
-    out, err = process.communicate(timeout=300)
+    with run.started(stage, preexec_fn=preexec_fn) as process:
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 1, out[-2000:] + err[-4000:]
     assert "Traceback" not in out + err, err[-4000:]
     assert "error: " in err

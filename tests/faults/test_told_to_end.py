@@ -19,14 +19,14 @@ def test_told_to_end(
     run = undisturbed.run.before(any_stage, tmp_path / "outputs")
     # A shell's background jobs inherit an ignored SIGINT, and so would the run.
     file = random.Random(f"{any_stage} {how}").randint(1, undisturbed.files[any_stage])
-    process = run.start(
+    with run.started(
         any_stage,
         held_before=file,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    wait_until(lambda: run.placed() >= file, process)
-    process.send_signal(how)
-    _, err = process.communicate(timeout=120)
+    ) as process:
+        wait_until(lambda: run.placed() >= file, process)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 128 + how, err
     assert err == (
         f"error: stage {any_stage} was told to end: "

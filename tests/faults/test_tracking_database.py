@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from pipeline.config import ROOT
+from tests.faults.small_run import HELD
 
 _OPEN = """
 import sys
@@ -17,14 +21,30 @@ print(open_experiment(None, Path(sys.argv[1]), "nmt_ende")[1])
 """
 
 
-def test_killed_while_the_database_is_made(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _OPEN, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
-        while not list(tmp_path.glob("*mlflow.db*")):
+@pytest.mark.parametrize("moment", ["begun", "whole and not yet in place"])
+def test_killed_while_the_database_is_made(moment: str, tmp_path: Path) -> None:
+    root = tmp_path / "outputs"
+    building, placed = root / ".mlflow.db.building", root.with_name("outputs.placed")
+    command = [sys.executable, "-c", _OPEN, str(root)]
+    environment = {**os.environ, "PYTHONPATH": f"{HELD}:{ROOT}", "HELD": str(root)}
+    first = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**environment, "HELD_BEFORE": "1"},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wanted = building if moment == "begun" else placed
+        while not (wanted.exists() and wanted.stat().st_size):
             assert first.poll() is None
-            time.sleep(0.01)
-        time.sleep(0.5)
+            time.sleep(0.001)
+    finally:
         first.kill()
-    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        first.wait()
+    assert building.exists()
+    assert not (root / "mlflow.db").exists()
+    again = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert again.returncode == 0, again.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db", "mlflow.lock"]
+    assert sorted(path.name for path in root.iterdir()) == ["mlflow.db", "mlflow.lock"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -24,6 +25,20 @@ def test_second_is_refused_and_the_lock_falls_at_the_end(tmp_path: Path) -> None
         with pytest.raises(PipelineError, match=named), only_run(lock, "work", wait=False):
             pass
     with only_run(lock, "work", wait=False):
+        pass
+
+
+def test_a_lock_that_its_holder_took_away_guards_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "work"
+
+    def held_until_gone(file: IO[str], how: int) -> None:
+        lock.unlink()
+
+    monkeypatch.setattr("fcntl.flock", held_until_gone)
+    ended = "one run of work has just ended here: start again"
+    with pytest.raises(PipelineError, match=ended), only_run(lock, "work", wait=False):
         pass
 
 

@@ -73,6 +73,14 @@ def test_error_of_a_stage_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.strip() == "error: file must hold rows, got none"
 
 
+def test_log_has_seeds_and_threads(tmp_path: Path) -> None:
+    composed = _run("-m", "stages.compose", f"io.root={tmp_path}", "seed=7", "ensemble.seeds=[5,6]")
+    assert composed.returncode == 0, composed.stderr
+    (start, *_) = (tmp_path / "logs" / "compose.nmt_ende.log").read_text().splitlines()
+    threads = "OMP_NUM_THREADS=1, MKL_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1"
+    assert start.endswith(f"settings.yaml; seed 7, ensemble.seeds [5, 6]; {threads}")
+
+
 def test_stage_sees_only_its_declared_keys(tmp_path: Path) -> None:
     body = "print(config.train.updates)\nprint(config.decode.beam)"
     result = _run(str(_script(tmp_path, "train", body)), f"io.root={tmp_path}", "train.updates=900")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, ROOT, PipelineConfig, typed
-from pipeline.errors import ConfigError, StoreError
+from pipeline.errors import ConfigError, PipelineError, StoreError
+from pipeline.lock import only_run
 from pipeline.parts import PartFolder
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.token import token_statistics
@@ -96,6 +98,32 @@ def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_pat
     with pytest.raises(StoreError, match="n_member must be 1"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'out'}", members))
     assert {one.name for one in tmp_path.iterdir()} == {"file", example_store.name}
+
+
+def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    config = settings(tmp_path, f"io.store='{example_store}'", f"io.out={out}")
+    with (
+        only_run(out / ".building" / "lock", "another", wait=False),
+        pytest.raises(
+            PipelineError, match=f"uncertainty into {out} at a time .*{os.getpid()} does"
+        ),
+    ):
+        uncertainty(config)
+    # What a run that was killed left is taken away by the next.
+    (out / ".building" / "files").mkdir()
+    (out / ".building" / "files" / "token.parquet").write_text("half")
+    uncertainty(config)
+    names = {"sequence.parquet", "token.parquet", "checks.json"}
+    assert {path.name for path in out.iterdir()} == names
+
+
+@pytest.mark.parametrize("key", ["io.out=somewhere", "io.member_stores=[a.h5]"])
+def test_settings_of_one_store_are_refused_without_it(key: str, tmp_path: Path):
+    with pytest.raises(
+        ConfigError, match=r"io\.out and io\.member_stores must come with io\.store"
+    ):
+        uncertainty(settings(tmp_path, key))
 
 
 def test_a_store_needs_a_place_for_its_results(tmp_path: Path):
