@@ -32,6 +32,7 @@ from pipeline.config_schema import (
     TrackingConfig,
     TrainConfig,
     UncertaintyConfig,
+    UnitsConfig,
 )
 from pipeline.errors import ConfigError
 
@@ -56,6 +57,7 @@ __all__ = [
     "TrackingConfig",
     "TrainConfig",
     "UncertaintyConfig",
+    "UnitsConfig",
     "implementation",
     "iterate_values",
     "masked",

@@ -37,6 +37,7 @@ def check_relations(config: PipelineConfig) -> None:
             f"decode.n_best must be <= decode.beam ({decode.beam}), got {decode.n_best}"
         )
     _check_kinds(config)
+    _check_units(config)
     if config.task.family == "speech":
         _check_speech(config)
     else:
@@ -116,6 +117,34 @@ def _check_kinds(config: PipelineConfig) -> None:
             )
 
 
+def _check_units(config: PipelineConfig) -> None:
+    """Units of the user's own come with all their files, and for models that are trained."""
+    units = config.data.units
+    files = [name for name in units if name != "name"]  # type: ignore[attr-defined]
+    given = [name for name in files if units[name] is not None]  # type: ignore[index]
+    if units.name == "learnt":
+        for name in given:
+            raise ConfigError(
+                f"data.units.{name} must be null where data.units is learnt, got {units[name]}"  # type: ignore[index]
+            )
+        return
+    if config.task.family == "speech":
+        raise ConfigError("data.units must be learnt where task.family is speech, got imported")
+    if (units.codes is None) is (units.sentencepiece is None):
+        raise ConfigError(
+            f"data.units.codes or data.units.sentencepiece must be given, one of the two, "
+            f"got {units.codes} and {units.sentencepiece}"
+        )
+    for name in ("source_dictionary", "target_dictionary"):
+        if name not in given:
+            raise ConfigError(f"data.units.{name} must be given for imported units, got null")
+    if list(config.ensemble.seeds):
+        raise ConfigError(
+            f"ensemble.seeds must be [] where data.units is imported, as with ensemble=imported: "
+            f"nothing is trained, got {list(config.ensemble.seeds)}"
+        )
+
+
 def _check_speech(config: PipelineConfig) -> None:
     speech = config.data.speech
     if speech.train and "SYNTHETIC" in speech.corpus:
@@ -163,9 +192,11 @@ def _check_sources(config: PipelineConfig) -> None:
                     f"data.{name} must be null where data.source is libreoffice, got {value}"
                 )
         return
-    needed = ["train", *(["test"] if data.source == "sacrebleu" else [])]
-    for name in needed:
-        if given[name] is None:
+    # With units that are imported, nothing is trained; text is needed to hold sets out of it.
+    is_text_needed = data.units.name == "learnt" or data.dev is None or data.test is None
+    needed = {"train": is_text_needed, "test": data.source == "sacrebleu"}
+    for name, is_needed in needed.items():
+        if is_needed and given[name] is None:
             raise ConfigError(
                 f"data.{name} must be given where data.source is {data.source}, got null"
             )

@@ -75,6 +75,17 @@ class SpeechDataConfig:
 
 
 @dataclass
+class UnitsConfig:
+    """The sub-word units of text: learnt from it, or those of models that the user has."""
+
+    name: str = _one_of("learnt", "imported")
+    codes: str | None = None
+    sentencepiece: str | None = None
+    source_dictionary: str | None = None
+    target_dictionary: str | None = None
+
+
+@dataclass
 class DataConfig:
     """The corpus and how it is cleaned, split and cut into sub-word units."""
 
@@ -96,6 +107,7 @@ class DataConfig:
     train_sentences: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
     near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = _at_least(64)
+    units: UnitsConfig = field(default_factory=UnitsConfig)
     speech: SpeechDataConfig = field(default_factory=SpeechDataConfig)
 
 

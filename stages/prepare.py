@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,8 @@ from pipeline.data.speech.prepared import (
 )
 from pipeline.data.speech.sets import make_speech_sets
 from pipeline.data.spool import SpooledSentences
-from pipeline.data.units import Units, evenly, learn_units, piece_counts
+from pipeline.data.task_units import task_units
+from pipeline.data.units import MODEL_FILE, Units, piece_counts
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
 from pipeline.parts import file_sha256, whole_folder, write_json
 from stages import run
@@ -53,20 +54,22 @@ def _prepare_translation(config: PipelineConfig) -> None:
     with TemporaryDirectory(dir=data.downloads, prefix=".train-") as spool:
         train = SpooledSentences(Path(spool) / "train.jsonl", sorted(pair))
         parallel = make_parallel_data(data, task, languages_needed(task), config.seed, train)
-        texts = (side for sentence in train for side in sentence.text.values())
-        units = learn_units(evenly(texts, len(pair) * len(train)), data.vocabulary_size)
-        sets, absent = _test_sets(config, parallel, units)
-        dev = list(in_task_languages(HeldOutText(parallel.dev, task, units, config.seed)))
+        units = task_units(data, pair, train)
+        by_language = units.of(languages_needed(task))
+        sets, absent = _test_sets(config, parallel, by_language)
+        dev = list(in_task_languages(HeldOutText(parallel.dev, task, by_language, config.seed)))
 
         with whole_folder(_target(config)) as folder:
-            units.write(folder / "units.model", folder / "units.vocab")
-            _write_fairseq(folder / "fairseq", pair, parallel, units)
+            units.write(folder)
+            if train:
+                _write_splits(folder / "fairseq", pair, parallel, by_language)
             write_rows(folder / "dev.jsonl", dev)
             for role, rows in sets.items():
                 write_rows(folder / "test" / f"{role}.jsonl", rows)
             text_sets = subsets(parallel)
             card = data_card(task, text_sets, sets, absent, parallel.counts)
-            manifest = _manifest(config, parallel, sets, absent, units)
+            known = set(units.source_vocabulary())
+            manifest = _manifest(config, parallel, sets, absent, known)
             manifest |= {"subsets": list(sizes(text_sets))}
             _finish(folder, card, manifest | _against_paper(config, manifest))
 
@@ -76,7 +79,7 @@ def _prepare_speech(config: PipelineConfig) -> None:
     sets = make_speech_sets(config.data, task, config.seed)
     units = learn_speech_units(speech, sets.train)
     with whole_folder(_target(config)) as folder:
-        units.write(folder / "units.model", folder / "units.vocab")
+        units.write(folder / MODEL_FILE, folder / "units.vocab")
         texts = (units.pieces(one.reference or "") for one in sets.train.utterances)
         counts = piece_counts(units.vocabulary(), texts)
         write_dictionaries(folder / "fairseq", [task.target_language], counts)
@@ -125,21 +128,21 @@ def _manifest(
     parallel: ParallelData,
     sets: dict[str, list[Row]],
     absent: dict[str, str],
-    units: Units,
+    known: set[str],
 ) -> dict[str, Any]:
-    corpora = [parallel.text.train, *(made.corpus for made in parallel.other.values())]
+    corpora = [parallel.text.main, *(made.corpus for made in parallel.other.values())]
     return {
         "task": config.task.name,
         "corpus": corpora[0].name,
         "licence": corpora[0].licence,
         "packages": {name: one for corpus in corpora for name, one in corpus.packages.items()},
         "absent_sets": absent,
-        "counts": parallel.counts | {"test_sets": _set_counts(sets, parallel, units)},
+        "counts": parallel.counts | {"test_sets": _set_counts(sets, parallel, known)},
     }
 
 
 def _test_sets(
-    config: PipelineConfig, parallel: ParallelData, units: Units
+    config: PipelineConfig, parallel: ParallelData, units: Mapping[str, Units]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
     """Role -> rows of each set that can be made, and role -> reason of each that cannot."""
     test = HeldOutText(parallel.test, config.task, units, config.seed)
@@ -150,29 +153,26 @@ def _test_sets(
         if role in parallel.other:
             text = replace(test, sentences=parallel.other[role].sentences)
         elif reason := why_absent(test_set, parallel.text.test_languages, parallel.text.test_name):
-            absent[role] = reason
+            absent.setdefault(role, reason)
         if role not in absent:
             sets[role] = make_set(role, test_set, text)
     return sets, absent
 
 
-def _write_fairseq(
-    folder: Path, pair: tuple[str, str], parallel: ParallelData, units: Units
+def _write_splits(
+    folder: Path, pair: tuple[str, str], parallel: ParallelData, units: Mapping[str, Units]
 ) -> None:
     def cut(sentences: Iterable[AlignedSentence], side: str) -> Iterator[list[str]]:
-        return (units.pieces(sentence.text[side]) for sentence in sentences)
+        return (units[side].pieces(sentence.text[side]) for sentence in sentences)
 
-    train = (pieces for side in pair for pieces in cut(parallel.train, side))
-    write_dictionaries(folder, pair, piece_counts(units.vocabulary(), train))
     for split, sentences in (("train", parallel.train), ("valid", parallel.dev)):
         write_split(folder, split, pair, (cut(sentences, pair[0]), cut(sentences, pair[1])))
 
 
 def _set_counts(
-    sets: dict[str, list[Row]], parallel: ParallelData, units: Units
+    sets: dict[str, list[Row]], parallel: ParallelData, known: set[str]
 ) -> dict[str, dict[str, int]]:
     """Of each test set: rows, sentences left out, source pieces, unknown ones of them."""
-    known = set(units.vocabulary())
     counts = {}
     for role, rows in sets.items():
         pieces = [piece for row in rows for piece in row.source_pieces]

@@ -128,7 +128,7 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.decoding.plan import Job
     from pipeline.decoding.start import decoder_of
     from pipeline.decoding.test_set import PreparedSentence
-    from pipeline.fairseq_bridge.models import load_dictionary
+    from pipeline.fairseq_bridge.dictionary import load_dictionary
     from pipeline.store import open_store, validate
     from tests.whole_decode import decode_to_store
 

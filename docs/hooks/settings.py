@@ -43,14 +43,14 @@ def page() -> str:
     for name, schema in hints.items():
         if not (isinstance(schema, type) and is_dataclass(schema)):
             continue
-        sources = [primary]
-        if name in chosen:
-            sources.insert(0, CONF / name / f"{chosen[name]}.yaml")
+        groups = [group for group in chosen if group.split("/")[0] == name]
+        sources = [*(CONF / group / f"{chosen[group]}.yaml" for group in groups), primary]
         lines += [f"## {name}", str(schema.__doc__), *_table(schema, name, sources)]
         if name == "task":
             lines += ["### A test set", str(TestSetConfig.__doc__)]
             lines += _table(TestSetConfig, "task.test_sets.ROLE", [])
-        lines += _options(name, chosen)
+        for group in groups:
+            lines += _options(group, chosen)
     lines += ["## hydra/launcher", "Where the parts of a stage run."]
     lines += _options("hydra/launcher", chosen)
     return "\n\n".join(lines) + "\n"
@@ -72,7 +72,7 @@ def _table(
     """One table of the keys of a dataclass and of those below it."""
     comments: dict[str, tuple[str, str]] = {}
     for source in sources:
-        for key, said in _commented_keys(source, prefix).items():
+        for key, said in _commented_keys(source).items():
             comments.setdefault(key, said)
     rows = ["| key | is | default | meaning |", "|---|---|---|---|"]
     rows += _rows(schema, prefix, comments, names)
@@ -115,8 +115,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _commented_keys(path: Path, prefix: str) -> dict[str, tuple[str, str]]:
-    """Dotted key -> its value as written and its comment; keys of a group's file get the prefix."""
+def _commented_keys(path: Path) -> dict[str, tuple[str, str]]:
+    """Dotted key -> its value as written and its comment; a group's file has the group's keys."""
     text = path.read_text(encoding="utf-8")
     own = path.parent != CONF and "@package _global_" not in text
     found: dict[str, tuple[str, str]] = {}
@@ -130,7 +130,8 @@ def _commented_keys(path: Path, prefix: str) -> dict[str, tuple[str, str]]:
             parents.pop()
         parents.append((indent, match["key"]))
         names = [name for _, name in parents]
-        key = ".".join([prefix, *names] if own else names)
+        group = path.parent.relative_to(CONF).parts if own else ()
+        key = ".".join([*group, *names])
         found.setdefault(key, (match["value"] or "", match["comment"] or ""))
     return found
 

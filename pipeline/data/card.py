@@ -38,12 +38,12 @@ class Subset:
 
 
 def subsets(parallel: ParallelData) -> list[Subset]:
-    """Training text, dev, test and the sets of other corpora, with their lengths in words."""
+    """Training text (where there is), dev, test and other corpora, with their lengths in words."""
     text = parallel.text
-    rows = [
-        _subset(text.train, "train", parallel.train),
-        _subset(text.dev or text.train, "dev", parallel.dev),
-        _subset(text.test or text.train, "test", parallel.test),
+    rows = [_subset(text.train, "train", parallel.train)] if text.train and parallel.train else []
+    rows += [
+        _subset(text.dev or text.main, "dev", parallel.dev),
+        _subset(text.test or text.main, "test", parallel.test),
     ]
     return rows + [_subset(one.corpus, role, one.sentences) for role, one in parallel.other.items()]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pipeline.config import TaskConfig, TestSetConfig
 from pipeline.data.corpus import AlignedSentence
 from pipeline.data.corrupt import cut_short, misspell, permute
-from pipeline.data.units import Units, detokenise
+from pipeline.data.units import Units
 from pipeline.errors import ConfigError, DataError
 
 
@@ -27,11 +27,14 @@ class Row:
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """What a set is made from: sentences apart from training, the task, its units, the seed."""
+    """What a set is made from: sentences apart from training, the task, its units, the seed.
+
+    `units`: language -> what cuts its text.
+    """
 
     sentences: Sequence[AlignedSentence]
     task: TaskConfig
-    units: Units
+    units: Mapping[str, Units]
     seed: int
 
 
@@ -76,8 +79,8 @@ def parallel_rows(
     for number, sentence in enumerate(held_out.sentences):
         source = sentence.text[source_language]
         reference = sentence.text.get(reference_language)
-        pieces = None if reference is None else units.pieces(reference)
-        yield Row(number, source, reference, units.pieces(source), pieces)
+        pieces = None if reference is None else units[reference_language].pieces(reference)
+        yield Row(number, source, reference, units[source_language].pieces(source), pieces)
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -106,10 +109,11 @@ def _other_side(test_set: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]
 
 def _permuted(_: TestSetConfig, held_out: HeldOutText) -> Iterator[Row]:
     number = 0
+    units = held_out.units[held_out.task.source_language]
     for row in in_task_languages(held_out):
         pieces = permute(row.source_pieces, held_out.seed, row.id)
         if pieces is not None:
-            yield Row(number, detokenise(pieces), None, pieces, None)
+            yield Row(number, units.text(pieces), None, pieces, None)
             number += 1
 
 
@@ -127,10 +131,11 @@ def _changed(
 ) -> Iterator[Row]:
     """Rows with another source text; those that cannot be changed are left out."""
     number = 0
+    units = held_out.units[held_out.task.source_language]
     for row in in_task_languages(held_out):
         source = change(row.source, held_out.seed, row.id)
         if source is not None:
-            pieces = held_out.units.pieces(source)
+            pieces = units.pieces(source)
             changed = replace(row, id=number, source=source, source_pieces=pieces)
             yield (
                 changed

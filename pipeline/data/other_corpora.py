@@ -14,6 +14,7 @@ from pipeline.data.debian_reference import read_debian_reference
 from pipeline.data.game_dialogue import read_game_dialogue
 from pipeline.data.khresmoi import read_khresmoi
 from pipeline.data.language import languages_of
+from pipeline.data.other_pair import read_other_pair
 from pipeline.data.split import hold_out
 from pipeline.data.transcripts import read_transcripts
 from pipeline.data.user_files import read_user_files
@@ -59,6 +60,16 @@ def make_other_set(
     kept = hold_out(clean(aligned, own, counts), data.test_sentences, 0, seed).test
     counts["sentences_in_the_set"] = len(kept)
     return OtherSet(corpus, kept, dict(counts))
+
+
+def set_of_other_pair(data: DataConfig, pair: tuple[str, str]) -> OtherSet | str:
+    """The sentences of sacrebleu's `data.test` for another pair; or why they are absent."""
+    corpus = read_other_pair(data, pair)
+    if isinstance(corpus, str):
+        return corpus
+    counts: Counter[str] = Counter()
+    sentences = as_given(corpus, data.test_sentences, counts)
+    return OtherSet(corpus, sentences, dict(counts))
 
 
 def as_given(corpus: Corpus, most: int, counts: Counter[str]) -> list[AlignedSentence]:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import DataConfig, SpeechDataConfig, TaskConfig
+from pipeline.data.other_pair import other_pairs
 from pipeline.data.paper_sizes import DEV, TEST_SETS, TRAINING, PaperCorpus
 from pipeline.data.sacrebleu_cache import is_cached
+from pipeline.data.task_units import is_imported
 from pipeline.errors import DataError
 
 _TOLERANCE = 0.01
@@ -18,12 +20,15 @@ _TRAINING_TOLERANCE = 0.25  # the paper counts before its cleaning, or after: it
 
 @dataclass(frozen=True)
 class _Needed:
-    """A key, the path that it gives (or a set of sacrebleu's), and the corpus to be found there."""
+    """A key, the path that it gives (or a set of sacrebleu's), and the corpus to be found there.
+
+    pair: of languages, where the place is a set of sacrebleu's cache.
+    """
 
     key: str
     place: str | None
     corpus: PaperCorpus
-    in_sacrebleu_cache: bool = False
+    pair: tuple[str, str] | None = None
 
 
 def check_present(data: DataConfig, task: TaskConfig) -> None:
@@ -60,9 +65,13 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
         yield from _speech_needed(data.speech)
         return
     is_cached_set = data.source == "sacrebleu"
-    yield _Needed("data.train", data.train, TRAINING[task.name])
-    yield _Needed("data.dev", data.dev, DEV["translation"], is_cached_set)
-    yield _Needed("data.test", data.test, TEST_SETS["newstest14"], is_cached_set)
+    pair = (task.source_language, task.target_language) if is_cached_set else None
+    if not is_imported(data):
+        yield _Needed("data.train", data.train, TRAINING[task.name])
+    yield _Needed("data.dev", data.dev, DEV["translation"], pair)
+    yield _Needed("data.test", data.test, TEST_SETS["newstest14"], pair)
+    for other in dict.fromkeys(pair for _, pair in other_pairs(data, task)):
+        yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other)
     for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
         place = None if data.librispeech is None else f"{data.librispeech}/{subset}"
         yield _Needed("data.librispeech", place, TEST_SETS[role])
@@ -87,9 +96,10 @@ def _got_instead(needed: _Needed, task: TaskConfig) -> str | None:
     place = needed.place
     if place is None:
         return "got null"
-    if needed.in_sacrebleu_cache:
-        pair = (task.source_language, task.target_language)
-        return None if is_cached(place, pair) else f"got no {place} in the sacrebleu cache"
+    if needed.pair is not None:
+        is_there = is_cached(place, needed.pair)
+        languages = "-".join(needed.pair)
+        return None if is_there else f"got no {place} of {languages} in the sacrebleu cache"
     return None if any(one.exists() for one in _paths(place, task)) else f"got no {place}"
 
 
@@ -111,7 +121,8 @@ def _sizes(
     """Set, its size as prepared, the paper's, and how far apart they may be."""
     if "test_sets" in counts:
         sizes = {role: one["rows"] for role, one in counts["test_sets"].items()}
-        sizes["train"] = counts["split"]["train"]
+        if "train" in counts["split"]:
+            sizes["train"] = counts["split"]["train"]
     else:
         sizes = {name: one["utterances_read"] for name, one in counts.items()}
     for name, size in sizes.items():

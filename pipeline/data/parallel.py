@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 
 from pipeline.config import DataConfig, TaskConfig
 from pipeline.data.clean import CleaningRules, clean
-from pipeline.data.corpus import AlignedSentence, align
+from pipeline.data.corpus import AlignedSentence, Corpus, align
 from pipeline.data.language import languages_of
 from pipeline.data.near_duplicates import HeldOutIndex
-from pipeline.data.other_corpora import KINDS, OtherSet, as_given, make_other_set
+from pipeline.data.other_corpora import (
+    KINDS,
+    OtherSet,
+    as_given,
+    make_other_set,
+    set_of_other_pair,
+)
+from pipeline.data.other_pair import other_pairs
 from pipeline.data.sources import SHARED_LANGUAGES, TaskText, read_task_text
 from pipeline.data.split import HeldOut, hold_out
 from pipeline.data.spool import SpooledSentences
+from pipeline.data.task_units import is_imported
 from pipeline.errors import DataError
 
 _log = logging.getLogger(__name__)
@@ -44,44 +52,45 @@ def make_parallel_data(
 ) -> ParallelData:
     """Fill `train` with sentences of the pair, and hold out dev and test sentences.
 
-    The latter are in `languages` and the shared ones, as far as the text has them. Raises DataError
-    where a set would be empty or a file breaks a rule; MachineError where a corpus cannot be had.
+    The latter are in `languages` and the shared ones, as far as the text has them. With imported
+    units nothing is trained, and `train` stays empty. Raises DataError where a set would be empty
+    or a file breaks a rule; MachineError where a corpus cannot be had.
     """
     pair = (task.source_language, task.target_language)
     text = read_task_text(data, pair, languages)
     counts: dict[str, Counts] = {}
     rules = CleaningRules(
-        "en" if "en" in text.train.languages else pair[0],
+        "en" if "en" in text.main.languages else pair[0],
         data.min_words,
         data.max_words,
-        languages_of(text.train),
+        languages_of(text.main),
     )
     held_out = _held_out(data, text, rules, seed, counts)
     other, absent = _other_sets(data, task, rules, seed)
     counts |= {f"set_{role}": one.counts for role, one in other.items()}
     kept_away = [one for made in other.values() for one in made.sentences]
     pair_rules = replace(rules, pivot=rules.pivot if rules.pivot in pair else pair[0])
-    _fill(train, data, text, pair_rules, held_out, kept_away, counts)
-    distinct = len(train)
-    if data.train_sentences is not None:
-        train.choose(data.train_sentences, seed)
-    counts["split"] |= {
-        "held_out_pages": len(held_out.pages),
-        "test": len(held_out.test),
-        "dev": len(held_out.dev),
-        "train_dropped_over_train_sentences": distinct - len(train),
-        "train": len(train),
-    }
+    sets: dict[str, Sized] = {"test": held_out.test, "dev": held_out.dev}
+    if text.train is not None and not is_imported(data):
+        sets["train"] = train
+        _fill(train, data, text.train, pair_rules, held_out, kept_away, counts)
+        distinct = len(train)
+        if data.train_sentences is not None:
+            train.choose(data.train_sentences, seed)
+        counts["split"]["train_dropped_over_train_sentences"] = distinct - len(train)
+    split = counts.setdefault("split", {})
+    split["held_out_pages"] = len(held_out.pages)
+    split |= {name: len(sentences) for name, sentences in sets.items()}
     for step, numbers in counts.items():
         _log.info("%s: %s", step, ", ".join(f"{name} {n}" for name, n in numbers.items()))
-    _check_sizes(data, text, {"test": held_out.test, "dev": held_out.dev, "train": train})
+    _check_sizes(data, text, sets)
     return ParallelData(text, train, held_out.dev, held_out.test, other, absent, counts)
 
 
 def _fill(
     train: SpooledSentences,
     data: DataConfig,
-    text: TaskText,
+    corpus: Corpus,
     rules: CleaningRules,
     held_out: HeldOut,
     kept_away: list[AlignedSentence],
@@ -99,7 +108,7 @@ def _fill(
     steps: dict[str, Counter[str]] = {
         name: Counter() for name in ("align_train", "clean_train", "split")
     }
-    aligned = align(text.train.paragraphs(), train.languages, steps["align_train"])
+    aligned = align(corpus.paragraphs(), train.languages, steps["align_train"])
     cleaned = clean(aligned, rules, steps["clean_train"])
     train.write(_apart(cleaned, held_out.pages, index, rules.pivot, steps["split"]))
     counts |= {step: dict(one) for step, one in steps.items()}
@@ -112,8 +121,8 @@ def _held_out(
     drawn = HeldOut([], [], frozenset())
     if text.test is None or text.dev is None:
         steps: dict[str, Counter[str]] = {"align_held_out": Counter(), "clean_held_out": Counter()}
-        languages = sorted(text.train.languages)
-        aligned = align(text.train.paragraphs(), languages, steps["align_held_out"])
+        languages = sorted(text.main.languages)
+        aligned = align(text.main.paragraphs(), languages, steps["align_held_out"])
         drawn = hold_out(
             clean(aligned, rules, steps["clean_held_out"]),
             0 if text.test else data.test_sentences,
@@ -138,14 +147,19 @@ def _other_sets(
     absent: dict[str, str] = {}
     pair = [task.source_language, task.target_language]
     languages = [*pair, *sorted(SHARED_LANGUAGES - {*pair})]
+    of_other_pair = dict(other_pairs(data, task))
     for role, test_set in task.test_sets.items():
         if test_set.kind in KINDS:
             one = make_other_set(role, test_set, data, languages, rules, seed)
-            if isinstance(one, str):
-                absent[role] = one
-                _log.warning("test set %s is absent: %s", role, one)
-            else:
-                made[role] = one
+        elif role in of_other_pair:
+            one = set_of_other_pair(data, of_other_pair[role])
+        else:
+            continue
+        if isinstance(one, str):
+            absent[role] = one
+            _log.warning("test set %s is absent: %s", role, one)
+        else:
+            made[role] = one
     return made, absent
 
 
@@ -168,13 +182,11 @@ def _apart(
             yield sentence
 
 
-def _check_sizes(
-    data: DataConfig, text: TaskText, sets: dict[str, list[AlignedSentence] | SpooledSentences]
-) -> None:
+def _check_sizes(data: DataConfig, text: TaskText, sets: Mapping[str, Sized]) -> None:
     for name, sentences in sets.items():
         if not sentences:
             raise DataError(
-                f"the {name} set of {text.train.name} must hold a sentence, got none with "
+                f"the {name} set of {text.main.name} must hold a sentence, got none with "
                 f"data.min_words={data.min_words}, data.max_words={data.max_words}, "
                 f"data.test_sentences={data.test_sentences}, "
                 f"data.dev_sentences={data.dev_sentences}"

@@ -27,10 +27,15 @@ def read_sacrebleu(name: str, pair: tuple[str, str]) -> Corpus:
         stem = _stem(name, pair)
         raise DataError(
             f"the sacrebleu cache must hold {stem}.src and {stem}.ref, got no such files: run "
-            f"sacrebleu -t {name} -l {source_language}-{target_language} --echo src ref"
+            f"{fetching_command(name, pair)}"
         )
     source, reference = sides
     return side_by_side(f"sacrebleu {name}", {source_language: source, target_language: reference})
+
+
+def fetching_command(name: str, pair: tuple[str, str]) -> str:
+    """What puts a test set into the cache."""
+    return f"sacrebleu -t {name} -l {'-'.join(pair)} --echo src ref"
 
 
 def _sides(name: str, pair: tuple[str, str]) -> tuple[Path, Path] | None:

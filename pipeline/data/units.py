@@ -5,23 +5,36 @@ from __future__ import annotations
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from pipeline.errors import ConfigError
+from pipeline.data.bpe_codes import MosesBpeUnits
+from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
+MODEL_FILE = "units.model"  # of a prepared folder: a sentencepiece model
+CODES_FILE = "units.codes"  # in its place: BPE codes of the user's own
 _SPACE = "▁"
 # Of longer text an even sample is enough, and all that sentencepiece keeps in memory.
 _MOST_TEXTS = 4_000_000
 
 
-class Units:
-    """A sentencepiece model as two functions and a list."""
+class Units(Protocol):
+    """What cuts text of one language into sub-word pieces, and puts pieces together again."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text."""
+
+    def text(self, pieces: Sequence[str]) -> str:
+        """The detokenised text that pieces stand for."""
+
+
+class SentencePieceUnits:
+    """A sentencepiece model as functions and a list; its pieces are of any language."""
 
     def __init__(self, model: bytes) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -33,6 +46,10 @@ class Units:
         """The sub-word pieces of a text; white space of any kind is a plain space to the model."""
         pieces: list[str] = self._processor.encode(" ".join(text.split()), out_type=str)
         return pieces
+
+    def text(self, pieces: Sequence[str]) -> str:
+        """The text that pieces stand for."""
+        return detokenise(pieces)
 
     def vocabulary(self) -> list[str]:
         """Every piece that stands for text, in the model's order; no control symbols."""
@@ -63,7 +80,7 @@ def learn_units(
     key: str = "data.vocabulary_size",
     letters: str = "",
     kind: str = "bpe",
-) -> Units:
+) -> SentencePieceUnits:
     """Units of `texts`, byte-pair ones or by a unigram model, the same bytes for the same texts.
 
     `kind` is bpe or unigram; `key` is the setting that the size is of. `letters` are units even
@@ -93,10 +110,10 @@ def learn_units(
         raise ConfigError(
             f"{key} must suit the training text, got {vocabulary_size}: {reason}"
         ) from None
-    return Units(model.getvalue())
+    return SentencePieceUnits(model.getvalue())
 
 
-def word_units(texts: Iterable[str]) -> Units:
+def word_units(texts: Iterable[str]) -> SentencePieceUnits:
     """Every word of `texts` as one unit, the same bytes for the same texts."""
     from sentencepiece import SentencePieceTrainer
 
@@ -112,11 +129,32 @@ def word_units(texts: Iterable[str]) -> Units:
         shuffle_input_sentence=False,
         minloglevel=2,
     )
-    return Units(model.getvalue())
+    return SentencePieceUnits(model.getvalue())
+
+
+def read_units(path: Path, language: str) -> Units:
+    """The units of a prepared folder's file, for text of a language.
+
+    Raises DataError where it holds neither a sentencepiece model nor BPE codes.
+    """
+    return MosesBpeUnits(path, language) if path.name == CODES_FILE else read_sentencepieces(path)
+
+
+def read_sentencepieces(path: Path) -> SentencePieceUnits:
+    """The units of a sentencepiece model; DataError where the file is none."""
+    try:
+        return SentencePieceUnits(path.read_bytes())
+    except RuntimeError as error:
+        raise DataError(f"{path} must be a sentencepiece model: {error}") from None
+
+
+def detokeniser(path: Path, language: str) -> Callable[[Sequence[str]], str]:
+    """What puts pieces of such a file together; a sentencepiece model is not read for it."""
+    return read_units(path, language).text if path.name == CODES_FILE else detokenise
 
 
 def detokenise(pieces: Sequence[str]) -> str:
-    """The text that sub-word pieces stand for."""
+    """The text that pieces of sentencepiece stand for."""
     return "".join(pieces).replace(_SPACE, " ").strip()
 
 

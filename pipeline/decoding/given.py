@@ -34,14 +34,14 @@ Find = Callable[[Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[Draft
 
 @dataclass(frozen=True)
 class Given:
-    """The file that `decode.hypotheses` names for a test set; units: a sub-word model to cut text.
+    """The file that `decode.hypotheses` names for a test set; units: what cuts its text.
 
     Without units the file is a decode store.
     """
 
     path: Path
     test_set: Sequence[PreparedSentence]
-    units: Path | None
+    units: Units | None
 
 
 def drafts_of(given: Given, dictionary: Dictionary, vocab_size: int) -> Find:
@@ -51,7 +51,7 @@ def drafts_of(given: Given, dictionary: Dictionary, vocab_size: int) -> Find:
     """
     if given.units is None:
         return _of_store(given.path, given.test_set, vocab_size)
-    return _of_text(given.path, len(given.test_set), Units(given.units.read_bytes()), dictionary)
+    return _of_text(given.path, len(given.test_set), given.units, dictionary)
 
 
 def _of_store(path: Path, test_set: Sequence[PreparedSentence], vocab_size: int) -> Find:

@@ -53,7 +53,7 @@ class Inputs:
             *([taken] if taken else []),
             *([units] if units else []),
         ]
-        settings = settings_of(job, self.decode, self.dump)
+        settings = [settings_of(job, self.decode, self.dump), self.prepared.units.name]
         return [settings, models, [file_sha256(path) for path in files]]
 
     def members(self, job: Job) -> list[Member]:
@@ -67,7 +67,7 @@ class Inputs:
 
     def loaders(self, ensemble: Ensemble) -> tuple[Dictionary, Dictionary, Loaders]:
         """Vocabularies of source and target, and what loads each member of an ensemble."""
-        from pipeline.fairseq_bridge.models import load_dictionary
+        from pipeline.fairseq_bridge.dictionary import load_dictionary
 
         source, target = (load_dictionary(path) for path in self.dictionaries(ensemble))
         device, dtype = self.decode.device, self.decode.dtype
@@ -93,10 +93,15 @@ class Inputs:
 
     def given(self, job: Job, test_set: TestSetFile) -> Given | None:
         """The hypotheses of `hypotheses`, to be read sentence by sentence."""
+        from pipeline.data.units import read_units
         from pipeline.decoding.given import Given
 
         taken = self.hypotheses(job)
-        return None if taken is None else Given(taken, test_set, self._units(taken))
+        if taken is None:
+            return None
+        units = self._units(taken)
+        language = self.prepared.target_language
+        return Given(taken, test_set, None if units is None else read_units(units, language))
 
     def search_members(self, job: Job) -> Sequence[str]:
         """Who found the hypotheses: members of the job, or those that a given store names.
@@ -136,7 +141,7 @@ class Inputs:
 
         if taken is None or is_store(taken):
             return None
-        return self.prepared.file("units.model")
+        return self.prepared.file(self.prepared.units.name)
 
 
 def check_weights(members: Iterable[Member]) -> None:

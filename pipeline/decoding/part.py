@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import implementation
+from pipeline.data.units import detokeniser
 from pipeline.decoding.estimate import estimate, refuse_what_does_not_fit
 from pipeline.decoding.impossible import NotANumberError
 from pipeline.decoding.inputs import Inputs, check_weights
@@ -96,8 +97,16 @@ def _decoder(inputs: Inputs, job: Job, test_set: TestSetFile) -> Decoder:
     if ensemble.dictionaries is not None:
         _log.info("%s: unknown are %s", job.name, unknown_units(test_set, source, target))
     search: Any = implementation(inputs.decode._target_, "decode._target_")
-    given = inputs.given(job, test_set)
-    return decoder_of(job, loaders, search, (source, target), inputs.decode, inputs.dump, given)
+    return decoder_of(
+        job,
+        loaders,
+        search,
+        (source, target),
+        inputs.decode,
+        inputs.dump,
+        detokeniser(inputs.prepared.units, inputs.prepared.target_language),
+        inputs.given(job, test_set),
+    )
 
 
 def _check_itself(decoder: Decoder, job: Job, test_set: TestSetFile) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.units import CODES_FILE, MODEL_FILE
 from pipeline.errors import DataError
 from pipeline.parts import file_sha256
 
@@ -48,6 +49,11 @@ class Prepared:
         """All that a test set is: its sentences and, of speech, their features."""
         names = [f"test/{role}.jsonl", f"test/{role}.h5"]
         return [self.file(names[0]), *(self.file(one) for one in names[1:] if self.has(one))]
+
+    @property
+    def units(self) -> Path:
+        """The sub-word units: a sentencepiece model or BPE codes."""
+        return self.folder / (CODES_FILE if self.has(CODES_FILE) else MODEL_FILE)
 
     def dictionaries(self) -> tuple[Path, Path]:
         """The vocabularies of source and target."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import DecodeConfig, DumpConfig
-from pipeline.data.units import detokenise
 from pipeline.decoding.beam import length_limit
 from pipeline.decoding.block import joined_blocks
 from pipeline.decoding.dump import with_distributions
@@ -30,7 +29,8 @@ Search = Callable[[Any, Sequence[Sentence], str, DecodeConfig], Sequence[Sequenc
 class Decoder:
     """What turns sentences into hypotheses: vocabularies, models, a search and its settings.
 
-    has_length_limit: whether hypotheses were found under `length_limit`, not given from outside.
+    detokenise: what puts the units of a hypothesis together. has_length_limit: whether hypotheses
+    were found under `length_limit`, not given from outside.
     """
 
     source_dictionary: Dictionary
@@ -39,6 +39,7 @@ class Decoder:
     search: Search
     decode: DecodeConfig
     dump: DumpConfig
+    detokenise: Callable[[Sequence[str]], str]
     has_length_limit: bool = True
 
 
@@ -138,7 +139,7 @@ def _decode_block(
     with StoreWriter(path, **attributes) as store:
         for place, (prepared, sentence, flag, best) in enumerate(rows):
             refuse_impossible(best, sentence.id, attributes)
-            best = [_with_text(one, decoder.target_dictionary) for one in best]
+            best = [_with_text(decoder, one) for one in best]
             if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))
             store.add_sentence(place, prepared.source, prepared.reference, best, flag)
@@ -162,6 +163,7 @@ def _search_flag(hypotheses: Sequence[Hypothesis], limit: int) -> int:
     return Flag(0) if ended else Flag.NO_FINISHED_HYPOTHESIS
 
 
-def _with_text(hypothesis: Hypothesis, dictionary: Dictionary) -> Hypothesis:
-    words = [dictionary.symbols[one] for one in hypothesis.token_id if one not in _CONTROL_IDS]
-    return replace(hypothesis, text=detokenise(words))
+def _with_text(decoder: Decoder, hypothesis: Hypothesis) -> Hypothesis:
+    symbols = decoder.target_dictionary.symbols
+    pieces = [symbols[one] for one in hypothesis.token_id if one not in _CONTROL_IDS]
+    return replace(hypothesis, text=decoder.detokenise(pieces))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.config import DecodeConfig, DumpConfig
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
@@ -22,6 +22,7 @@ def decoder_of(
     dictionaries: tuple[Dictionary, Dictionary],
     decode: DecodeConfig,
     dump: DumpConfig,
+    detokenise: Callable[[Sequence[str]], str],
     given: Given | None,
 ) -> Decoder:
     """What carries out a job. load: name of a member -> what loads it; given: its hypotheses.
@@ -35,13 +36,14 @@ def decoder_of(
     if given is None and (all_fit or len(members) == 1):
         together = as_ensemble([one() for one in members])
         own = score_targets if teacher_forcing else search
-        return Decoder(*dictionaries, together, own, decode, dump)
+        return Decoder(*dictionaries, together, own, decode, dump, detokenise)
     model = MembersOneAtATime(members)
     if teacher_forcing:
-        return Decoder(*dictionaries, model, score_in_chunks, decode, dump)
+        return Decoder(*dictionaries, model, score_in_chunks, decode, dump, detokenise)
     if given is not None:
         find = drafts_of(given, dictionaries[1], model.vocab_size)
     else:
         find = searched_by(search, as_ensemble([load[name]() for name in job.search_members]))
     has_length_limit = given is None or given.units is None
-    return Decoder(*dictionaries, model, scored_by_all(find), decode, dump, has_length_limit)
+    scored = scored_by_all(find)
+    return Decoder(*dictionaries, model, scored, decode, dump, detokenise, has_length_limit)

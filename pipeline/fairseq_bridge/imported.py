@@ -17,9 +17,8 @@ from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.configuration import model_configuration
 from pipeline.fairseq_bridge.damage import DAMAGE
+from pipeline.fairseq_bridge.dictionary import load_dictionary
 from pipeline.fairseq_bridge.weights import save_weights
-
-_EMBEDDINGS = "decoder.embed_tokens.weight"
 
 
 def convert_checkpoint(
@@ -31,19 +30,24 @@ def convert_checkpoint(
     DataError, naming the checkpoint, where it is damaged, holds objects of other classes than
     fairseq stores, is of another architecture than a transformer, or does not fit the dictionaries.
     """
-    from pipeline.fairseq_bridge.models import build_model, load_dictionary
+    from pipeline.fairseq_bridge.models import build_model
 
     state = _read(path)
     model_settings = _model_settings(state, path)
     configuration = _configuration(model_settings, path)
     source, target = load_dictionary(source_dictionary), load_dictionary(target_dictionary)
-    embeddings = state["model"].get(_EMBEDDINGS)
-    if embeddings is not None and len(embeddings) != len(target):
-        raise DataError(
-            f"{path} must be trained with the {len(target)} units of {target_dictionary}, "
-            f"got {len(embeddings)}"
-        )
-    model = build_model(configuration, source, target)
+    sides = (("encoder", source_dictionary, source), ("decoder", target_dictionary, target))
+    for side, dictionary_path, dictionary in sides:
+        embeddings = state["model"].get(f"{side}.embed_tokens.weight")
+        if embeddings is not None and len(embeddings) != len(dictionary):
+            raise DataError(
+                f"{path} must be trained with the {len(dictionary)} units of {dictionary_path}, "
+                f"got {len(embeddings)}"
+            )
+    try:
+        model = build_model(configuration, source, target)
+    except ValueError as error:  # as where one matrix is to serve two vocabularies
+        raise DataError(f"{path} must suit its dictionaries: {error}") from None
     try:
         model.load_state_dict(state["model"])  # fairseq brings names of its older versions up
     except RuntimeError as error:

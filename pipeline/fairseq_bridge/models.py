@@ -15,11 +15,6 @@ from pipeline.errors import DataError, MachineError
 from pipeline.fairseq_bridge import import_fairseq
 
 
-def load_dictionary(path: Path) -> Any:
-    """fairseq's Dictionary of a dict.{lang}.txt file."""
-    return import_fairseq("fairseq.data").Dictionary.load(str(path))
-
-
 def build_model(model: Mapping[str, Any], source_dictionary: Any, target_dictionary: Any) -> Any:
     """A fairseq model with fresh weights from its full configuration (with `_name`).
 

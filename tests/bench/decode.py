@@ -20,6 +20,7 @@ import torch
 from omegaconf import OmegaConf
 
 from pipeline.config import CONF, ROOT, DecodeConfig
+from pipeline.data.units import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
 from pipeline.decoding.posterior import NextToken
@@ -27,8 +28,9 @@ from pipeline.decoding.sentence import Sentence, padded
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
 from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.dictionary import load_dictionary
 from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_dictionary, load_weights
+from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_weights
 from pipeline.fairseq_bridge.training import train_member
 from tests.bench.measurement import Measurement
 
@@ -132,7 +134,7 @@ def decode_many(count: int, path: Path) -> None:
     }  # fmt: skip
     dump = DumpConfig("statistics", "statistics", "float32", 1)
     config = _config(beam=2, max_length_offset=4)
-    decoder = Decoder(dictionary, dictionary, model, beam_search, config, dump)
+    decoder = Decoder(dictionary, dictionary, model, beam_search, config, dump, detokenise)
     blocks = path.with_suffix(".blocks")
     decode_to_store(decoder, read_test_set(prepared), path, attributes, "bench", blocks)
 

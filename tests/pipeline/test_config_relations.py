@@ -45,3 +45,45 @@ def test_training_settings_must_go_together(overrides: list[str], words: str) ->
 def test_cycles_that_divide_the_training_pass() -> None:
     settings = _settings("train.cycles=4", "train.schedule=cosine", "train.updates=1600")
     assert settings.train.cycles == 4
+
+
+_IMPORTED = ("ensemble=imported", "data/units=imported")
+_DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary=b")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["data.units.codes=a"], r"units\.codes must be null where data\.units is learnt, got a"),
+        ([*_IMPORTED], r"codes or data\.units\.sentencepiece must be given, .* got None and None"),
+        (
+            [*_IMPORTED, "data.units.codes=a", "data.units.sentencepiece=b"],
+            r"codes or data\.units\.sentencepiece must be given, one of the two, got a and b",
+        ),
+        (
+            [*_IMPORTED, "data.units.codes=a", _DICTIONARIES[0]],
+            r"data\.units\.target_dictionary must be given for imported units, got null",
+        ),
+        (
+            ["data/units=imported", "data.units.codes=a", *_DICTIONARIES],
+            r"ensemble\.seeds must be \[\] where data\.units is imported, .* got \[1, 2, 3, 4\]",
+        ),
+        (
+            [*_IMPORTED, "task=asr", "data.units.codes=a", *_DICTIONARIES],
+            r"data\.units must be learnt where task\.family is speech, got imported",
+        ),
+        (
+            [*_IMPORTED, "data.units.codes=a", *_DICTIONARIES, "data.source=files", "data.test=x"],
+            r"data\.train must be given where data\.source is files",
+        ),
+    ],
+)
+def test_imported_units_come_whole_and_train_nothing(overrides: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        _settings(*overrides)
+
+
+def test_imported_units_need_no_text_to_train_on() -> None:
+    sets = ("data.source=files", "data.corpus=mine", "data.dev=x", "data.test=y")
+    settings = _settings(*_IMPORTED, "data.units.sentencepiece=m", *_DICTIONARIES, *sets)
+    assert settings.data.train is None

@@ -9,7 +9,8 @@ import torch
 
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import build_model, load_dictionary
+from pipeline.fairseq_bridge.dictionary import load_dictionary
+from pipeline.fairseq_bridge.models import build_model
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (

@@ -213,3 +213,41 @@ def test_text_of_the_users_own_must_be_named_as_such(help_packages: Path, tmp_pa
         ConfigError, match=r"L-DEEN\.regimes must be a list of search, teacher_forc"
     ):
         _settings(tmp_path, help_packages, "task.test_sets.L-DEEN.regimes=[beam]")
+
+
+def _wmt(cache: Path, pair: str, n_line: int) -> None:
+    for ending, language in zip(("src", "ref"), pair.split("-"), strict=True):
+        path = cache / "wmt14" / f"wmt14.{pair}.{ending}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{pair} {language} line {row} here\n" for row in range(n_line)))
+
+
+def test_a_side_that_the_pair_lacks_is_of_the_edition_for_another_pair(
+    help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACREBLEU", str(tmp_path / "cache"))
+    for side in ("en", "de"):
+        lines = [f"{side} house {row} opens green doors" for row in range(60)]
+        (tmp_path / f"train.{side}").write_text("\n".join([*lines, ""]))
+    _wmt(tmp_path / "cache", "en-de", 5)
+    overrides = (
+        *("data.source=sacrebleu", "data.corpus=wmt14", "data.test=wmt14"),
+        *(f"data.train='{tmp_path / 'train'}'", "data.vocabulary_size=64"),
+    )
+    prepare(_settings(tmp_path, help_packages, *overrides))
+    folder = tmp_path / "prepare" / "nmt_ende"
+    absent = json.loads((folder / "manifest.json").read_text())["absent_sets"]
+    assert set(absent) == {"L-FR", "L-FREN", "LTO"}
+    fetch = "run sacrebleu -t wmt14 -l en-fr --echo src ref"
+    assert absent["L-FR"] == f"sacrebleu's cache holds no wmt14 of en-fr: {fetch}"
+
+    _wmt(tmp_path / "cache", "en-fr", 3)
+    prepare(_settings(tmp_path, help_packages, *overrides))
+    assert set(json.loads((folder / "manifest.json").read_text())["absent_sets"]) == {"LTO"}
+    flipped, forced, german = (
+        read_rows(folder / "test" / f"{role}.jsonl") for role in ("L-FR", "L-FREN", "L-DE")
+    )
+    assert [row.source for row in flipped] == [f"en-fr fr line {row} here" for row in range(3)]
+    assert [row.reference for row in flipped] == [None] * 3  # no German is known for them
+    assert [row.reference for row in forced] == [f"en-fr en line {row} here" for row in range(3)]
+    assert german[0].source == "en-de de line 0 here"

@@ -10,7 +10,8 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import build_model, load_dictionary
+from pipeline.fairseq_bridge.dictionary import load_dictionary
+from pipeline.fairseq_bridge.models import build_model
 from pipeline.fairseq_bridge.weights import save_weights
 from pipeline.parts import PartFolder, file_sha256, write_json
 from pipeline.store import validate

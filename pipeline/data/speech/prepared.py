@@ -18,7 +18,7 @@ from pipeline.data.speech.audio import FAULTS, NOTES, Audio, read_audio
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.data.speech.feature_file import writing_features
 from pipeline.data.speech.features import FeatureSettings, features
-from pipeline.data.units import Units, learn_units, word_units
+from pipeline.data.units import SentencePieceUnits, learn_units, word_units
 from pipeline.errors import DataError
 from pipeline.progress import progress
 
@@ -53,7 +53,7 @@ class PreparedSet:
     samples: list[Utterance]
 
 
-def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> Units:
+def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> SentencePieceUnits:
     """Units of the transcripts of a corpus; DataError where it has none."""
     texts = [one.reference for one in corpus.utterances if one.reference]
     if not texts:
@@ -65,7 +65,7 @@ def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> Units:
 
 
 def write_training_set(
-    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: Units
+    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: SentencePieceUnits
 ) -> PreparedSet:
     """Write features and target units of the utterances that can be learnt from.
 
@@ -89,7 +89,11 @@ def write_training_set(
 
 
 def write_test_set(
-    folder: Path, role: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: Units
+    folder: Path,
+    role: str,
+    corpus: SpeechCorpus,
+    speech: SpeechDataConfig,
+    units: SentencePieceUnits,
 ) -> PreparedSet:
     """Write {role}.h5 and {role}.jsonl, in which every utterance has its row.
 
@@ -121,7 +125,7 @@ def write_test_set(
     return tally.result()
 
 
-def _identity(units: Units) -> Callable[[str], int]:
+def _identity(units: SentencePieceUnits) -> Callable[[str], int]:
     """Unit -> its id in the dictionary that is written of the same vocabulary."""
     place = {piece: number for number, piece in enumerate(units.vocabulary(), _FIRST_UNIT_ID)}
     return lambda piece: place.get(piece, _UNKNOWN_ID)

@@ -26,7 +26,8 @@ SENTENCES = [
 ]
 TASK = TaskConfig(name="t", source_language="en", target_language="de")
 _UNITS = learn_units([side for one in SENTENCES for side in one.text.values()] * 3, 64)
-HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS, seed=0)
+_UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
+HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS_OF, seed=0)
 
 
 def test_held_out_rows_are_source_and_reference_in_order() -> None:
@@ -75,7 +76,7 @@ def test_typos_keep_the_reference_and_truncation_does_not() -> None:
 
 
 def test_sentence_without_a_reference_has_none() -> None:
-    spoken = HeldOutText([AlignedSentence("a", {"en": "so there"})], TASK, _UNITS, seed=0)
+    spoken = HeldOutText([AlignedSentence("a", {"en": "so there"})], TASK, _UNITS_OF, seed=0)
     (row,) = make_set("LTC", config.TestSetConfig(kind="spoken"), spoken)
     assert row.reference is row.reference_pieces is None
 
@@ -87,7 +88,7 @@ def test_set_in_a_language_that_the_text_lacks_is_absent_with_a_reason() -> None
 
 
 def test_set_without_a_sentence_is_refused() -> None:
-    none_left = HeldOutText([AlignedSentence("a", {"en": ".", "de": "y"})], TASK, _UNITS, seed=0)
+    none_left = HeldOutText([AlignedSentence("a", {"en": ".", "de": "y"})], TASK, _UNITS_OF, seed=0)
     with pytest.raises(DataError, match=r"test set PRM \(permuted\) must hold a sentence"):
         make_set("PRM", config.TestSetConfig(kind="permuted"), none_left)
 

@@ -22,10 +22,10 @@ def _settings(*overrides: str) -> PipelineConfig:
 def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The settings of a folder that holds a file or folder for each corpus of translation."""
     monkeypatch.setenv("SACREBLEU", str(tmp_path))
-    for name in ("wmt13", "wmt14/full"):
-        (tmp_path / name).mkdir(parents=True)
+    for name, target in (("wmt13", "de"), ("wmt14/full", "de"), ("wmt14/full", "fr")):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
         for side in ("src", "ref"):
-            (tmp_path / name / f"{name.replace('/', '_')}.en-de.{side}").touch()
+            (tmp_path / name / f"{name.replace('/', '_')}.en-{target}.{side}").touch()
     for subset in ("test-clean", "test-other"):
         (tmp_path / subset).mkdir()
     (tmp_path / "train.en.gz").touch()
@@ -91,13 +91,20 @@ def test_a_key_that_names_no_corpus_is_missing(
     assert [one for one in corpora if one not in text] == []
 
 
-@pytest.mark.parametrize(("key", "name"), [("dev", "wmt13"), ("test", "wmt14/full")])
+@pytest.mark.parametrize(
+    ("key", "name", "pair"),
+    [
+        ("dev", "wmt13", "en-de"),
+        ("test", "wmt14/full", "en-de"),
+        ("test", "wmt14/full", "en-fr"),  # for L-FR
+    ],
+)
 def test_a_set_of_sacrebleu_is_looked_for_in_its_cache(
-    key: str, name: str, corpora: list[str], tmp_path: Path
+    key: str, name: str, pair: str, corpora: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / name / f"{name.replace('/', '_')}.en-de.ref").unlink()
+    (tmp_path / name / f"{name.replace('/', '_')}.{pair}.ref").unlink()
     settings = _settings(*corpora)
-    with pytest.raises(DataError, match=rf"are data\.{key} \(got no {name} in the sacrebleu"):
+    with pytest.raises(DataError, match=rf"are data\.{key} \(got no {name} of {pair} in the sacr"):
         check_present(settings.data, settings.task)
 
 

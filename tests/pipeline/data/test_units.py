@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.units import Units, detokenise, evenly, learn_units, piece_counts
+from pipeline.data.units import SentencePieceUnits, detokenise, evenly, learn_units, piece_counts
 from pipeline.errors import ConfigError
 
 TEXTS = [
@@ -57,7 +57,8 @@ def test_vocabulary_holds_every_piece_of_the_text_and_no_control_symbol() -> Non
 
 def test_files(tmp_path: Path) -> None:
     UNITS.write(tmp_path / "model", tmp_path / "vocab")
-    assert Units((tmp_path / "model").read_bytes()).pieces(TEXTS[0]) == UNITS.pieces(TEXTS[0])
+    units = SentencePieceUnits((tmp_path / "model").read_bytes())
+    assert units.pieces(TEXTS[0]) == UNITS.pieces(TEXTS[0])
     lines = (tmp_path / "vocab").read_bytes().decode().split("\n")
     assert lines == [*UNITS.vocabulary(), ""]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.data.units import Units, learn_units
+from pipeline.data.units import SentencePieceUnits, learn_units
 from pipeline.decoding.given import Draft, Given, drafts_of
 from pipeline.decoding.sentence import Sentence
 from pipeline.decoding.test_set import PreparedSentence, token_ids
@@ -17,17 +17,15 @@ TEST_SET = [PreparedSentence(place, "source", None, [], None) for place in range
 
 
 @pytest.fixture(scope="module")
-def units(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("units") / "units.model"
-    learn_units(["a cab", "bad bead", "dab a bed"] * 3, 16).write(path, path.with_suffix(".vocab"))
-    return path
+def units() -> SentencePieceUnits:
+    return learn_units(["a cab", "bad bead", "dab a bed"] * 3, 16)
 
 
 class Pieces:
     """A dictionary of a sub-word model's pieces."""
 
-    def __init__(self, units: Path) -> None:
-        self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *Units(units.read_bytes()).vocabulary()]
+    def __init__(self, units: SentencePieceUnits) -> None:
+        self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *units.vocabulary()]
 
     def index(self, sym: str) -> int:
         return self.symbols.index(sym) if sym in self.symbols else 3
@@ -36,7 +34,7 @@ class Pieces:
         return 2
 
 
-def drafts(path: Path, units: Path | None, places: list[int], decode: Any) -> Any:
+def drafts(path: Path, units: SentencePieceUnits | None, places: list[int], decode: Any) -> Any:
     dictionary: Any = None if units is None else Pieces(units)
     find = drafts_of(Given(path, TEST_SET, units), dictionary, 34)
     return find([Sentence(place, [4, 2], None) for place in places], "prex", decode)
@@ -45,14 +43,14 @@ def drafts(path: Path, units: Path | None, places: list[int], decode: Any) -> An
 @pytest.mark.parametrize("name", ["texts", "texts.gz"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_line_is_a_hypothesis_in_any_order_and_a_blank_one_is_none(
-    name: str, end: str, tmp_path: Path, units: Path, decode_config: Any
+    name: str, end: str, tmp_path: Path, units: SentencePieceUnits, decode_config: Any
 ) -> None:
     path = tmp_path / name
     content = end.join([*LINES, ""]).encode()
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     found = drafts(path, units, [4, 0, 1, 3, 2], decode_config())
     dictionary = Pieces(units)
-    pieces = {place: Units(units.read_bytes()).pieces(LINES[place]) for place in (0, 2, 4)}
+    pieces = {place: units.pieces(LINES[place]) for place in (0, 2, 4)}
     expected = {place: [Draft(token_ids(one, dictionary), True)] for place, one in pieces.items()}
     assert found == [expected[4], expected[0], [], [], expected[2]]
     assert 3 in expected[4][0].token_id  # "x" is in no piece
@@ -61,7 +59,7 @@ def test_a_line_is_a_hypothesis_in_any_order_and_a_blank_one_is_none(
 
 @pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, "more"], []])
 def test_another_number_of_lines_is_refused(
-    lines: list[str], tmp_path: Path, units: Path, decode_config: Any
+    lines: list[str], tmp_path: Path, units: SentencePieceUnits, decode_config: Any
 ) -> None:
     path = tmp_path / "texts"
     path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
@@ -72,7 +70,7 @@ def test_another_number_of_lines_is_refused(
 
 
 def test_text_that_is_not_utf8_is_refused_with_its_line(
-    tmp_path: Path, units: Path, decode_config: Any
+    tmp_path: Path, units: SentencePieceUnits, decode_config: Any
 ) -> None:
     path = tmp_path / "texts"
     path.write_bytes(b"a\n\xff\n")

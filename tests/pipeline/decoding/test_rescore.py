@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from pipeline.config import DumpConfig
+from pipeline.data.units import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.given import Given, drafts_of
@@ -86,7 +87,9 @@ def decoder(dictionary: Any, members: Any, decode_config: Any) -> Callable[..., 
     def make(**settings: Any) -> Decoder:
         dump = DumpConfig("statistics", "statistics", "float32", 1)
         config = decode_config(**settings)
-        return Decoder(dictionary, dictionary, as_ensemble(members), beam_search, config, dump)
+        return Decoder(
+            dictionary, dictionary, as_ensemble(members), beam_search, config, dump, detokenise
+        )
 
     return make
 

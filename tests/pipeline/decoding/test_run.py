@@ -14,6 +14,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline.config import ROOT, DecodeConfig, DumpConfig
+from pipeline.data.units import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.run import Decoder
 from pipeline.decoding.teacher_forcing import score_targets
@@ -56,7 +57,7 @@ def store_of(
         "members": [f"seed_{one}" for one in range(model.n_member)],
     }  # fmt: skip
     dump = DumpConfig(kind, kind, "float16", 5)
-    decoder = Decoder(dictionary, dictionary, model, search, config, dump)
+    decoder = Decoder(dictionary, dictionary, model, search, config, dump, detokenise)
     resume = path.with_suffix(".blocks")
     decode_to_store(decoder, TEST_SET, path, attributes | given, "decode", resume)
     assert not resume.exists()

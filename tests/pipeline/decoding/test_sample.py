@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from pipeline.config import DumpConfig
+from pipeline.data.units import detokenise
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
 from pipeline.decoding.run import Decoder
 from pipeline.decoding.sample import sample
@@ -195,6 +196,7 @@ def test_monte_carlo_measures_of_a_store_of_samples_reach_the_exact_values(
         sample,
         config,
         DumpConfig("statistics", "statistics", "float32", 1),
+        detokenise,
     )
     attributes = {
         "regime": "sample", "combination": combination, "members": ["a", "b", "c"],

@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.dictionary import load_dictionary
 from pipeline.fairseq_bridge.imported import convert_checkpoint
-from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_dictionary, load_member
+from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_member
 
 SOURCE = torch.tensor([[5, 6, 7, 2]])
 PREFIX = torch.tensor([[2, 9, 10]])
@@ -105,6 +106,14 @@ def test_half_precision_is_kept_in_single(folder: Path, model: Any) -> None:
     assert {value.dtype for value in weights.values()} == {torch.float32}
 
 
+def test_one_matrix_for_two_vocabularies_is_named(folder: Path, model: Any) -> None:
+    other = folder / "dict.fr.txt"
+    other.write_text("".join(f"v{one} 1\n" for one in range(20)), encoding="utf-8")
+    path = save(folder, model, args=Namespace(**ARGUMENTS, share_all_embeddings=True))
+    with pytest.raises(DataError, match=r"best=1\.pt must suit its dictionaries: .*joined dict"):
+        convert_checkpoint(path, folder / "dict.en.txt", other, folder / "weights.safetensors")
+
+
 class Malicious:
     def __reduce__(self) -> Any:
         return os.mkdir, (str(self.target),)
@@ -132,6 +141,10 @@ def test_hostile_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> No
         (
             {"model": {"decoder.embed_tokens.weight": torch.zeros(30, 8)}},
             r"trained with the 24 units of .*dict\.de\.txt, got 30",
+        ),
+        (
+            {"model": {"encoder.embed_tokens.weight": torch.zeros(25, 8)}},
+            r"trained with the 24 units of .*dict\.en\.txt, got 25",
         ),
     ],
 )

@@ -13,8 +13,8 @@ import pytest
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge import training
+from pipeline.fairseq_bridge.dictionary import load_dictionary
 from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.models import load_dictionary
 from pipeline.fairseq_bridge.spec_augment import SpecAugment
 from pipeline.fairseq_bridge.speech import SpeechDataset, SpeechTask, SpeechTaskConfig
 from pipeline.fairseq_bridge.training import train_member

@@ -1,0 +1,154 @@
+"""docs/published_models.md, followed from a folder of checkpoints to the tables, on stand-ins.
+
+What fairseq, sacrebleu and the corpora's publishers give is made up here: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.config import ROOT
+from pipeline.store import open_store
+from tests.docs.pages import blocks
+from tests.published_models import CHECKPOINTS, publish
+
+FOLDER = "wmt18.en-de.ensemble"
+# The paper's settings, but on a processor and with hypotheses of a few words.
+TINY = (
+    "decode.device=cpu",
+    "decode.beam=2",
+    "decode.max_length_offset=6",
+    "decode.parts_per_job=100",
+    "uncertainty.beam=[1,2]",
+    "metrics.resamples=10",
+    "report.figures={}",
+    "tracking=off",
+)
+STAGES = ("prepare", "train", "decode", "uncertainty", "metrics", "tables")
+_WORDS = {
+    "en": ("The old door's key", "A well-known lamp", "opens", "warms", "the house", "three rooms"),
+    "de": ("Der alte Schlüssel", "Eine E-Lampe", "öffnet", "wärmt", "das Haus", "drei Räume"),
+    "fr": ("La clé d'or", "Une lampe", "ouvre", "chauffe", "l'hôtel", "trois pièces"),
+}
+
+
+def _texts(language: str) -> list[str]:
+    words = _WORDS[language]
+    return [f"{' '.join(one)}." for one in itertools.product(words[:2], words[2:4], words[4:])]
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _publishers_files(folder: Path) -> None:
+    for name, target in (("wmt13", "de"), ("wmt14/full", "de"), ("wmt14/full", "fr")):
+        stem = folder / "sacrebleu" / name / f"{name.replace('/', '_')}.en-{target}"
+        _write(Path(f"{stem}.src"), _texts("en"))
+        _write(Path(f"{stem}.ref"), _texts(target))
+    data = folder / "paper_data"
+    for part, language in itertools.product(("dev", "test"), ("en", "de")):
+        path = data / "khresmoi-summary" / f"khresmoi-summary-{part}.{language}"
+        _write(path, _texts(language)[:3])
+    for subset in ("test-clean", "test-other"):
+        lines = [f"1-2-{place} HE OPENS ROOM {place} OF MANY" for place in range(3)]
+        _write(data / "LibriSpeech" / subset / "1" / "2" / "1-2.trans.txt", lines)
+    texts = [text for language in ("en", "de") for text in _texts(language)]
+    publish(folder / FOLDER, texts, ("en", "de"))
+
+
+def _settings() -> list[str]:
+    """What the page puts into conf/dag.yaml, as a command line."""
+    page = ROOT / "docs" / "published_models.md"
+    (block,) = (one for one in blocks(page) if one.language == "yaml")
+    content = yaml.safe_load(block.text)
+    (task,) = content["tasks"]
+    return [
+        f"task={task}",
+        f"experiment={content['experiment']}",
+        *shlex.split(content["overrides"]),
+        *TINY,
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    _publishers_files(folder)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "SACREBLEU": str(folder / "sacrebleu"),
+        "http_proxy": "http://nowhere.invalid",
+        "https_proxy": "http://nowhere.invalid",
+    }
+    for stage in STAGES:
+        done = subprocess.run(
+            [sys.executable, "-m", f"stages.{stage}", *_settings()],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, stage + done.stdout[-2000:] + done.stderr[-4000:]
+    return folder
+
+
+def test_the_page_names_the_checkpoints_of_its_folder() -> None:
+    checkpoints = ",".join(f"{FOLDER}/{name}" for name in CHECKPOINTS)
+    assert f"ensemble.settings.checkpoints=[{checkpoints}]" in _settings()
+
+
+def test_ids_and_pieces_are_those_that_the_models_were_trained_with(folder: Path) -> None:
+    prepared = folder / "outputs" / "prepare" / "nmt_ende"
+    for language in ("en", "de"):
+        name = f"dict.{language}.txt"
+        assert (prepared / "fairseq" / name).read_bytes() == (folder / FOLDER / name).read_bytes()
+    assert {path.name for path in (prepared / "fairseq").iterdir()} == {
+        "dict.en.txt",
+        "dict.de.txt",
+    }
+    manifest = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))
+    assert "train" not in manifest["counts"]["split"]
+    assert manifest["absent_sets"] == {}
+    counts = manifest["counts"]["test_sets"]
+    assert counts["newstest14"]["unknown_source_pieces"] == 0
+    first = json.loads((prepared / "test" / "newstest14.jsonl").read_text().splitlines()[0])
+    assert first["source"] == _texts("en")[0]
+    assert "&apos;s" in first["source_pieces"]
+    assert any(piece.endswith("@@") for piece in first["source_pieces"])
+
+
+def test_every_checkpoint_is_a_member_and_texts_are_detokenised(folder: Path) -> None:
+    decoded = folder / "outputs" / "decode" / "nmt_ende"
+    (ensemble,) = json.loads((decoded / "ensemble.json").read_text(encoding="utf-8"))
+    assert [[*one["checkpoints"]] for one in ensemble["members"]] == [[one] for one in CHECKPOINTS]
+    with open_store(decoded / "imported.prex.newstest14" / "store.h5") as store:
+        dictionary = (folder / FOLDER / "dict.de.txt").read_text(encoding="utf-8")
+        assert store.vocab_size == dictionary.count("\n") + 4
+        assert store.n_sentence == 8
+        texts = store.read("/hypothesis/text", 0, store.n_hypothesis).tolist()
+    assert any(texts)
+    assert not any("@@ " in text or "&apos;" in text or text.endswith("@@") for text in texts)
+
+
+def test_tables_hold_numbers_of_the_ensemble(folder: Path) -> None:
+    with (folder / "outputs" / "tables" / "results.csv").open(encoding="utf-8") as file:
+        cells = [row for row in csv.DictReader(file) if row["task"] == "nmt_ende"]
+    bleu = [one for one in cells if one["metric"] == "BLEU" and one["test_set"] == "newstest14"]
+    assert any(one["value"] for one in bleu)
+    flipped = [one for one in cells if one["test_set"] == "L-FR" and one["value"]]
+    assert {one["n"] for one in flipped} != {""}
+    assert (folder / "outputs" / "report" / "index.html").stat().st_size > 10**4

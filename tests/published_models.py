@@ -1,0 +1,93 @@
+"""A folder as fairseq publishes translation models: tiny ones, that know nothing."""
+
+from __future__ import annotations
+
+import io
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from sacremoses import MosesTokenizer
+from subword_nmt.learn_bpe import learn_bpe
+
+from pipeline.data.bpe_codes import MosesBpeUnits
+from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.dictionary import load_dictionary
+from pipeline.fairseq_bridge.models import build_model
+
+SIDE = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
+CHECKPOINTS = ("wmt18.model1.pt", "wmt18.model2.pt", "wmt18.model3.pt")
+_PADDED_TO = 8
+# What fairseq's parser leaves of a command line, and what it makes of that since it has Hydra.
+_ARGUMENTS = {
+    "arch": "transformer_wmt_en_de_big",
+    "task": "translation",
+    "source_lang": "en",
+    "target_lang": "de",
+    "share_all_embeddings": True,
+    "dropout": 0.3,
+    "seed": 1,
+    **{
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in SIDE.items()
+    },
+}  # fmt: skip
+
+
+def publish(folder: Path, texts: Sequence[str], languages: tuple[str, str]) -> None:
+    """Codes and a joint dictionary of `texts`, and three checkpoints, each saved in another way."""
+    folder.mkdir(parents=True)
+    _write_codes(folder / "bpecodes", texts)
+    units = MosesBpeUnits(folder / "bpecodes", languages[0])
+    counts = Counter(piece for text in texts for piece in units.pieces(text))
+    lines = [f"{piece} {count}" for piece, count in counts.most_common()]
+    padding = -(len(lines) + 4) % _PADDED_TO
+    lines += [f"madeupword{place:04d} 0" for place in range(padding)]
+    for language in languages:
+        path = folder / f"dict.{language}.txt"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    dictionary = load_dictionary(folder / f"dict.{languages[1]}.txt")
+    settings = {"encoder": SIDE, "decoder": SIDE, "share_all_embeddings": True}
+    for place, name in enumerate(CHECKPOINTS):
+        torch.manual_seed(place)
+        configuration = model_configuration("transformer", settings)
+        weights = build_model(configuration, dictionary, dictionary).state_dict()
+        torch.save(_checkpoint(weights, place), folder / name)
+
+
+def _write_codes(path: Path, texts: Sequence[str]) -> None:
+    tokeniser = MosesTokenizer("en")
+    tokens = [
+        tokeniser.tokenize(text, aggressive_dash_splits=True, return_str=True) for text in texts
+    ]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        learn_bpe(io.StringIO("\n".join(tokens)), file, 40, min_frequency=1)
+
+
+def _checkpoint(weights: dict[str, Any], place: int) -> dict[str, Any]:
+    """The content of a file: the oldest form, one with arguments, and one with a configuration."""
+    state: dict[str, Any] = {
+        "args": Namespace(**_ARGUMENTS),
+        "model": _as_before_attention_was_split(weights) if place == 0 else weights,
+        "optimizer_history": [{"num_updates": 40, "criterion_name": "Criterion"}],
+        "extra_state": {"epoch": 2},
+        "last_optimizer_state": None,
+    }
+    if place == 2:
+        cfg = {"_name": _ARGUMENTS["arch"], **_ARGUMENTS}
+        task = {"source_lang": "en", "target_lang": "de"}
+        state |= {"args": None, "cfg": {"model": Namespace(**cfg), "task": task, "common": {}}}
+    return state
+
+
+def _as_before_attention_was_split(weights: dict[str, Any]) -> dict[str, Any]:
+    """Queries, keys and values in one matrix, as fairseq had them until 2019."""
+    found = dict(weights)
+    for name in [one for one in weights if ".q_proj." in one]:
+        parts = [found.pop(name.replace(".q_proj.", f".{one}_proj.")) for one in "qkv"]
+        found[name.replace(".q_proj.", ".in_proj_")] = torch.cat(parts)
+    return found
