@@ -68,7 +68,13 @@ def _hardware(
     name = config.plan.hardware
     if name == "this_machine":
         return this_machine(config, costs, lengths, vocab_size)
-    return accelerator(name, config.task.family, config.train.precision, config.decode.dtype)
+    return accelerator(
+        name,
+        config.task.family,
+        config.train.precision,
+        config.decode.dtype,
+        config.plan.usable_share,
+    )
 
 
 def _devices(config: PipelineConfig) -> int:

@@ -2,37 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipeline.config import EnsembleConfig, MainEnsembleConfig
+from pipeline.config import EnsembleConfig, MainEnsembleConfig, TrainConfig, plain
 from pipeline.ensembles import Ensemble, Member
-
-# The setting that counts the members of an ensemble, by kind; else there is one a training run.
-_COUNTED_BY = {"checkpoint": "members", "mc_dropout": "members", "snapshot": "cycles"}
-_ONE_OF_EACH_RUN = ("checkpoint", "checkpoint_average", "snapshot")
+from pipeline.fairseq_bridge.training_state import kept_weights
 
 
-def planned_ensembles(config: MainEnsembleConfig) -> tuple[list[Ensemble], list[Ensemble]]:
-    """Ensembles of the main kind and of `ensemble.also`, of members without weights."""
+def planned_ensembles(
+    config: MainEnsembleConfig, train: TrainConfig
+) -> tuple[list[Ensemble], list[Ensemble]]:
+    """Ensembles of the main kind and of `ensemble.also`, of members without weights.
+
+    Members have the names that they will have. A kind of the user's own is taken to have one
+    member a training run, whose names are not known.
+    """
     further = [one for name, one in config.also.items() if name != config.name]
-    return _of_kind(config), [ensemble for one in further for ensemble in _of_kind(one)]
+    return _of_kind(config, train), [
+        ensemble for one in further for ensemble in _of_kind(one, train)
+    ]
 
 
-def _of_kind(config: EnsembleConfig) -> list[Ensemble]:
+def _of_kind(config: EnsembleConfig, train: TrainConfig) -> list[Ensemble]:
     kind = config.name
-    if kind not in _ONE_OF_EACH_RUN:
-        return [Ensemble(kind, kind, _members(config, kind))]
-    names = [f"{kind}.seed_{seed}" for seed in config.seeds]
-    return [Ensemble(kind, name, _members(config, name)) for name in names]
+    of_run = _OF_EACH_RUN.get(kind)
+    if of_run is None:
+        return [Ensemble(kind, kind, _members(_OF_ALL_RUNS.get(kind, _numbered)(config)))]
+    return [
+        Ensemble(kind, f"{kind}.seed_{seed}", _members(of_run(config, train, f"seed_{seed}")))
+        for seed in config.seeds
+    ]
 
 
-def _members(config: EnsembleConfig, name: str) -> tuple[Member, ...]:
-    if config.name == "random_init":
-        return tuple(Member(f"seed_{seed}", Path(), "", seed, {}) for seed in config.seeds)
-    if config.name in _COUNTED_BY:
-        count = int(config.settings[_COUNTED_BY[config.name]])
-    elif config.name == "checkpoint_average":
-        count = 1
-    else:
-        count = len(config.settings.get("checkpoints", config.seeds))
-    return tuple(Member(f"{name}_{place}", Path(), "", None, {}) for place in range(count))
+def _members(names: Iterator[str]) -> tuple[Member, ...]:
+    return tuple(Member(name, Path(), "", None, {}) for name in names)
+
+
+def _runs(config: EnsembleConfig) -> Iterator[str]:
+    return (f"seed_{seed}" for seed in config.seeds)
+
+
+def _numbered(config: EnsembleConfig) -> Iterator[str]:
+    settings = config.settings
+    count = settings.get("members", len(settings.get("checkpoints", config.seeds)))
+    return (f"{config.name}_{place}" for place in range(1, int(count) + 1))
+
+
+def _last_checkpoints(config: EnsembleConfig, train: TrainConfig, run: str) -> Iterator[str]:
+    settings = config.settings
+    count, average, every = (int(settings[name]) for name in ("members", "average", "every"))
+    kept = list(kept_weights(Path(), plain(train)))
+    mean = f".mean_of_{average}" if average > 1 else ""
+    for place in reversed(range(count)):
+        yield f"{run}.update_{kept[-1 - place * every]:08d}{mean}"
+
+
+def _ends_of_cycles(config: EnsembleConfig, train: TrainConfig, run: str) -> Iterator[str]:
+    cycles = int(config.settings["cycles"])
+    for cycle in range(1, cycles + 1):
+        yield f"{run}.update_{cycle * train.updates // cycles:08d}"
+
+
+def _average(config: EnsembleConfig, train: TrainConfig, run: str) -> Iterator[str]:
+    yield run
+
+
+# The names of the members of a kind: of its one ensemble, or of that of a training run.
+_OF_ALL_RUNS: dict[str, Callable[[EnsembleConfig], Iterator[str]]] = {"random_init": _runs}
+_OF_EACH_RUN: dict[str, Callable[[EnsembleConfig, TrainConfig, str], Iterator[str]]] = {
+    "checkpoint": _last_checkpoints,
+    "checkpoint_average": _average,
+    "snapshot": _ends_of_cycles,
+}

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Share of the peak that training has: of translation by Ott et al. 2018, table 1 (8 V100: 143,000
-# target tokens a second in fp16, 54,000 in fp32), of speech by the paper (8 days on 8 V100).
-# tests/pipeline/plan/ works them out again. Other accelerators, and decoding, are assumed to have
-# the same share.
+# target tokens a second in fp16, 54,000 in fp32: as recalled, not checked against the paper), of
+# speech by the paper (8 days on 8 V100). tests/pipeline/plan/ works them out again. Other
+# accelerators, and decoding, are assumed to have the same share.
 USABLE_SHARE = {
     ("translation", "fp16"): 0.187,
     ("translation", "fp32"): 0.56,
     ("speech", "fp16"): 0.125,
     ("speech", "fp32"): 0.125,
+}
+SHARE_SOURCES = {
+    "translation": "by tokens a second of Ott et al. 2018 on V100, as recalled and not checked",
+    "speech": "by the paper's 8 days on 8 V100 a member",
 }
 # Host time of one step of a search, in which a GPU waits for its next kernels: an assumption.
 GPU_STEP_SECONDS = 0.02
@@ -22,7 +26,8 @@ GPU_STEP_SECONDS = 0.02
 class Hardware:
     """One device: usable operations a second in training and in decoding, memory, and the rest.
 
-    bytes_a_second: of its memory; step_seconds: least time of one step of a search.
+    bytes_a_second: of its memory; step_seconds: least time of one step of a search. usable_share:
+    of its peak in training, and share_source: where that is from, unless it was timed.
     """
 
     name: str
@@ -32,6 +37,8 @@ class Hardware:
     bytes_a_second: float
     step_seconds: float
     source: str
+    usable_share: float | None = None
+    share_source: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,19 +62,25 @@ ACCELERATORS = {
 }
 
 
-def accelerator(name: str, family: str, train_precision: str, decode_dtype: str) -> Hardware:
-    """An accelerator of the table, for a family of tasks and the precisions of both stages."""
+def accelerator(
+    name: str, family: str, train_precision: str, decode_dtype: str, share: float | None = None
+) -> Hardware:
+    """An accelerator of the table, for a family of tasks and the precisions of both stages.
+
+    share: of its peak that both stages have; None: as published for the family.
+    """
     found = ACCELERATORS[name]
-
-    def usable(precision: str) -> float:
-        return found.peak_flops[precision] * USABLE_SHARE[family, precision]
-
+    train = "fp32" if train_precision == "fp32" else "fp16"
+    decode = "fp32" if decode_dtype == "float32" else "fp16"
+    shares = {one: share or USABLE_SHARE[family, one] for one in (train, decode)}
     return Hardware(
         name,
-        usable("fp32" if train_precision == "fp32" else "fp16"),
-        usable("fp32" if decode_dtype == "float32" else "fp16"),
+        found.peak_flops[train] * shares[train],
+        found.peak_flops[decode] * shares[decode],
         found.memory_bytes,
         found.bytes_a_second,
         GPU_STEP_SECONDS,
         found.source,
+        shares[train],
+        "as set" if share else SHARE_SOURCES[family],
     )

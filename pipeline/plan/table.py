@@ -75,8 +75,12 @@ def _foundations(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
         f"Operations are counted on the model; a device is taken to do {hardware.train_flops:.3g} "
         f"a second in training and {hardware.decode_flops:.3g} in decoding."
     )
-    if hardware.name != "this_machine":
-        yield "Decoding is assumed to use the same share of a device's peak as training."
+    if hardware.usable_share is not None:
+        yield (
+            f"In training that is {hardware.usable_share:.3g} of its peak, "
+            f"{hardware.share_source}; plan.usable_share sets your own. Decoding is assumed to use "
+            f"the same share."
+        )
     if from_prepared:
         yield "Test sets: as prepared."
     else:
@@ -98,10 +102,10 @@ def _submission(
     given = shlex.join(overrides)
     is_gpu = hardware.name != "this_machine"
     for one in work:
-        if not one.on_device:
+        if not one.on_device or not one.part_seconds:
             continue
-        job_seconds = _job_seconds(config, one)
-        longest = max(job_seconds, default=0.0) / one.processes
+        arrays = _arrays(config, one)
+        longest = max((max(jobs, default=0.0) for jobs in arrays), default=0.0) / one.processes
         minutes = max(10, ceil(_SLACK * longest / 60))
         memory = one.memory_bytes * (1 if is_gpu else one.processes)
         settings = [
@@ -112,25 +116,26 @@ def _submission(
             settings.append(f"hydra.launcher.gpus_per_node={one.processes}")
         yield (
             f"  python -m stages.{one.stage} {given}{' ' if given else ''}hydra/launcher=slurm "
-            f"{' '.join(settings)}  # array of {len(job_seconds)}"
+            f"{' '.join(settings)}  # array of {', then of '.join(str(len(one)) for one in arrays)}"
         )
 
 
-def _job_seconds(config: PipelineConfig, work: Work) -> list[float]:
-    """Seconds of each job on one device: of several parts, or of a piece of one."""
-    parts, decode = work.part_seconds, config.decode
+def _arrays(config: PipelineConfig, work: Work) -> list[list[float]]:
+    """Seconds of each job on one device, in the arrays that a stage submits one after the other."""
+    parts = work.whole_seconds()
     if work.stage != "decode":
-        return list(parts)
-    if decode.shards > 1:
-        return [seconds / decode.shards for seconds in parts for _ in range(decode.shards)]
-    starts = range(0, len(parts), decode.parts_per_job)
-    return [sum(parts[start : start + decode.parts_per_job]) for start in starts]
+        return [parts]
+    at_a_time = config.decode.parts_per_job
+    starts = range(0, len(parts), at_a_time)
+    whole = [sum(parts[start : start + at_a_time]) for start in starts]
+    shared = work.shard_seconds()
+    return [shared, whole] if shared else [whole]
 
 
 def _fits(
     config: PipelineConfig, work: Sequence[Work], hardware: Hardware, devices: int
 ) -> Iterator[str]:
-    for one in work:
+    for one in (one for one in work if one.part_seconds):
         at_once = min(devices, len(one.part_seconds) * one.processes)
         # Cores share one memory, GPUs have their own.
         shared = at_once if hardware.name == "this_machine" else 1

@@ -10,6 +10,7 @@ from pipeline.config import DecodeConfig, PipelineConfig, iterate_values
 from pipeline.data.paper_sizes import SPEECH_FRAMES_A_WORD, TRAINING
 from pipeline.decoding.estimate import estimate
 from pipeline.decoding.plan import Job, jobs
+from pipeline.decoding.shard import shards
 from pipeline.fairseq_bridge.costs import ModelCosts
 from pipeline.plan.ensembles import planned_ensembles
 from pipeline.plan.hardware import Hardware
@@ -21,7 +22,7 @@ _HELP_SENTENCES = 73_123  # LibreOffice's help, in German, English and French
 _PREPARED_SENTENCES_A_SECOND = 2600  # those in 28 s
 _MEASURED_VALUES_A_SECOND = 7e6  # token, member and setting: docs/bench_uncertainty.md
 _RESAMPLED_SENTENCES_A_SECOND = 320_000  # 78 decodes of 500 sentences, 1000 resamples, in 121 s
-_PART_START_SECONDS = 2.0  # imports, and loading of models
+PART_START_SECONDS = 2.0  # of a job: imports, and loading of models
 _TABLES_SECONDS_A_TASK = 30
 _RESUME_STATES = 2  # that training keeps
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "float32": 4, "float16": 2}
@@ -34,6 +35,7 @@ _MEASURES = 14  # of a token, in token.parquet
 class Work:
     """The parts of a stage: seconds of each on one device; processes: devices that one takes.
 
+    part_shards: jobs that share each part, where there are such; another job joins their blocks.
     disk_bytes: of the whole stage; memory_bytes: of a part, on each of its devices, beside the
     activations; on_device: whether it runs where models run, or on a core of any machine.
     """
@@ -45,13 +47,28 @@ class Work:
     processes: int = 1
     flops: float = 0.0
     on_device: bool = False
+    part_shards: tuple[int, ...] = ()
+
+    def shard_seconds(self) -> list[float]:
+        """Seconds of each job that makes a share of a part: jobs that go before all others."""
+        shared = zip(self.part_seconds, self.part_shards, strict=bool(self.part_shards))
+        return [(seconds - PART_START_SECONDS) / n for seconds, n in shared for _ in range(n)]
+
+    def whole_seconds(self) -> list[float]:
+        """Seconds that each part takes after its shares, if any: then it is only joined."""
+        shards = self.part_shards or (0,) * len(self.part_seconds)
+        parts = zip(self.part_seconds, shards, strict=True)
+        return [PART_START_SECONDS if n else seconds for seconds, n in parts]
 
     def wall_seconds(self, devices: int) -> float:
         """Expected time with so many devices, parts side by side."""
         together = min(self.processes, devices)
         at_once = max(1, devices // self.processes)
-        shares = [seconds / together for seconds in self.part_seconds]
-        return max(max(shares, default=0.0), sum(shares) / at_once)
+        wall = 0.0
+        for array in (self.shard_seconds(), self.whole_seconds()):
+            shares = [seconds / together for seconds in array]
+            wall += max(max(shares, default=0.0), sum(shares) / at_once)
+        return wall
 
 
 @dataclass(frozen=True)
@@ -102,7 +119,7 @@ def training_flops(config: PipelineConfig, costs: ModelCosts, target_share: floa
 
 
 def _planned_jobs(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> list[Job]:
-    main, further = planned_ensembles(config.ensemble)
+    main, further = planned_ensembles(config.ensemble, config.train)
     sets = {role: one for role, one in config.task.test_sets.items() if role in sizes}
     return jobs(main, further, config.decode, sets)
 
@@ -123,6 +140,8 @@ def _prepare(config: PipelineConfig) -> Work:
     else:
         own_text = data.source != "libreoffice"
         n_sentence = data.train_sentences or (paper.sentences if own_text else _HELP_SENTENCES)
+        if data.units.name == "imported":  # nothing is trained
+            n_sentence = data.test_sentences
         bytes_a_word = _TEXT_BYTES_A_WORD
     seconds = n_sentence / _PREPARED_SENTENCES_A_SECOND
     return Work("prepare", (seconds,), n_sentence * n_word * bytes_a_word, 2**30)
@@ -140,7 +159,7 @@ def _train(
     state = weights + masters + moments
     return Work(
         "train",
-        (_PART_START_SECONDS + flops / hardware.train_flops,) * n_member,
+        (PART_START_SECONDS + flops / hardware.train_flops,) * n_member,
         n_member * (2 * kept * weights + _RESUME_STATES * state),
         state + weights,  # gradients
         train.processes,
@@ -157,7 +176,7 @@ def _decode(
     sizes: Mapping[str, SetSize],
     hardware: Hardware,
 ) -> Work:
-    decode, seconds, flops, disk, memory = config.decode, [], 0.0, 0.0, 0.0
+    decode, seconds, shared, flops, disk, memory = config.decode, [], [], 0.0, 0.0, 0.0
     for job in planned:
         size, n_member = sizes[job.test_set], len(job.members)
         work = n_member * size.sentences * size.source_length * costs.encoder_flops
@@ -167,7 +186,10 @@ def _decode(
         steps = 1 if job.regime == "teacher_forcing" else size.target_length
         step = max(hardware.step_seconds, weights / hardware.bytes_a_second)
         busy = max(work / hardware.decode_flops, n_batch * steps * step)
-        seconds.append(_PART_START_SECONDS + busy)
+        n_block = ceil(size.sentences / decode.part_sentences)
+        shared.append(len(shards(decode.shards, n_block)))
+        n_job = shared[-1] + 1  # that which joins, or makes the whole part
+        seconds.append(n_job * PART_START_SECONDS + busy)
         expected = estimate(
             [ceil(size.target_length)] * size.sentences,
             _Scoring(n_member, vocab_size),
@@ -180,7 +202,9 @@ def _decode(
         disk += expected.disk_bytes / 2  # twice, but for the while of a job
         loaded = weights * _members_at_once(decode, job) / n_member
         memory = max(memory, loaded + expected.memory_bytes)
-    return Work("decode", tuple(seconds), disk, memory, 1, flops, on_device=True)
+    return Work(
+        "decode", tuple(seconds), disk, memory, 1, flops, on_device=True, part_shards=tuple(shared)
+    )
 
 
 def _members_at_once(decode: DecodeConfig, job: Job) -> int:

@@ -13,7 +13,7 @@ from pipeline.plan.ensembles import planned_ensembles
 from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, accelerator
 from pipeline.plan.sets import baseline_size, set_sizes, target_share
 from pipeline.plan.table import plan_text
-from pipeline.plan.work import Work, all_work, training_flops
+from pipeline.plan.work import PART_START_SECONDS, Work, all_work, training_flops
 
 BIG = ModelCosts(217_317_376, 150_994_944.0, 283_983_872.0)
 SPEECH = ModelCosts(315_188_520, 117.3e6, 273.3e6)
@@ -96,11 +96,32 @@ def test_every_number_follows_the_settings(change: str, grows: str) -> None:
 
 
 def test_ensembles_have_the_members_that_settings_ask_for() -> None:
-    main, further = planned_ensembles(_settings("experiment=paper", "task=asr").ensemble)
+    speech = _settings("experiment=paper", "task=asr")
+    main, further = planned_ensembles(speech.ensemble, speech.train)
     assert [len(one.members) for one in main] == [6]
     assert [len(one.members) for one in further] == [6] * 6
-    (dropout,), _ = planned_ensembles(_settings("ensemble=mc_dropout").ensemble)
+    settings = _settings("ensemble=mc_dropout")
+    (dropout,), _ = planned_ensembles(settings.ensemble, settings.train)
     assert len(dropout.members) == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "searching"),
+    [
+        ("checkpoint", "seed_1.update_00001500"),
+        ("checkpoint_average", "seed_1"),
+        ("mc_dropout", "mc_dropout_5"),
+        ("imported", "imported_2"),
+    ],
+)
+def test_members_that_search_are_found_in_every_kind(kind: str, searching: str) -> None:
+    settings = _settings(
+        *("io.root=nowhere", "experiment=demo", "ensemble.seeds=[1]", f"ensemble={kind}"),
+        *(["ensemble.settings.checkpoints=[a.pt,b.pt]"] if kind == "imported" else []),
+        f"decode.search_members=[{searching}]",
+    )
+    work = _work(settings, ModelCosts(976_256, 524_288.0, 1_423_872.0), 4000, CORE)
+    assert work["decode"].part_seconds
 
 
 def test_text_says_what_fits_and_how_it_is_submitted() -> None:
@@ -132,14 +153,70 @@ def test_text_says_what_fits_and_how_it_is_submitted() -> None:
     assert "decode.search_members" in tight
 
 
-@pytest.mark.parametrize(("change", "n_job"), [("parts_per_job=4", 3), ("shards=2", 20)])
-def test_jobs_have_the_parts_that_settings_give_them(change: str, n_job: int) -> None:
-    settings = _settings("io.root=nowhere", "decode.parts_per_job=1", f"decode.{change}")
-    work = [Work("decode", (600.0,) * 10, 0, 1e9, on_device=True)]
+@pytest.mark.parametrize(
+    ("parts_per_job", "n_shard", "arrays", "minutes"),
+    [(4, 0, "3", 60), (1, 2, "20, then of 10", 15), (4, 2, "20, then of 3", 15)],
+)
+def test_jobs_have_the_parts_that_settings_give_them(
+    parts_per_job: int, n_shard: int, arrays: str, minutes: int
+) -> None:
+    """With shards, there is a job for each of them, and then those that join their blocks."""
+    settings = _settings("io.root=nowhere", f"decode.parts_per_job={parts_per_job}")
+    seconds = 1202.0 if n_shard else 600.0
+    work = [Work("decode", (seconds,) * 10, 0, 1e9, on_device=True, part_shards=(n_shard,) * 10)]
     text = plan_text(settings, BIG, work, CORE, 1, overrides=[], from_prepared=False)
-    assert f"array of {n_job}\n" in text
-    minutes = 60 if n_job == 3 else 10
+    assert f"array of {arrays}\n" in text
     assert f"timeout_min={minutes} " in text
+
+
+def test_shards_cost_their_starts_and_joins_and_end_sooner() -> None:
+    costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
+    common = ("io.root=nowhere", "decode.part_sentences=100")
+    one, four = (
+        _work(_settings(*common, f"decode.shards={shards}"), costs, 4000, CORE)["decode"]
+        for shards in (1, 4)
+    )
+    n_part = len(one.part_seconds)
+    assert one.part_shards == (0,) * n_part
+    assert set(four.part_shards) == {4}
+    more = sum(four.part_seconds) - sum(one.part_seconds)
+    assert more == pytest.approx(4 * PART_START_SECONDS * n_part)
+    assert len(four.shard_seconds()) == 4 * n_part
+    assert four.whole_seconds() == [PART_START_SECONDS] * n_part
+    assert four.wall_seconds(10**6) < one.wall_seconds(10**6)
+    spent = sum(four.shard_seconds()) + sum(four.whole_seconds())
+    assert spent == pytest.approx(sum(four.part_seconds))
+
+
+def test_models_that_are_given_are_not_trained() -> None:
+    settings = _settings(
+        *("experiment=paper", "io.root=nowhere", "ensemble=imported", "data/units=imported"),
+        *("ensemble.settings.checkpoints=[a,b]", "data.units.codes=a"),
+        *("data.units.source_dictionary=a", "data.units.target_dictionary=b"),
+    )
+    hardware = accelerator("v100", "translation", "fp16", "float32")
+    work = _work(settings, BIG, 40_000, hardware)
+    assert work["train"].part_seconds == ()
+    assert sum(work["prepare"].part_seconds) < 60
+    assert sum(work["decode"].part_seconds) > 0
+    text = plan_text(
+        settings, BIG, [*work.values()], hardware, 8, overrides=[], from_prepared=False
+    )
+    assert "stages.train" not in text
+    assert "stages.decode" in text
+
+
+def test_the_share_of_the_peak_says_where_it_is_from_and_can_be_set() -> None:
+    recalled = accelerator("v100", "translation", "fp16", "float16")
+    own = accelerator("v100", "translation", "fp16", "float16", 0.5)
+    assert own.train_flops == pytest.approx(0.5 * 125e12)
+    assert own.train_flops / recalled.train_flops == pytest.approx(0.5 / 0.187)
+    settings = _settings("experiment=paper", "io.root=nowhere", "plan.usable_share=0.5")
+    assert settings.plan.usable_share == 0.5
+    for hardware, words in ((recalled, "as recalled and not checked"), (own, "0.5 of its peak")):
+        work = list(_work(settings, BIG, 40_000, hardware).values())
+        text = plan_text(settings, BIG, work, hardware, 8, overrides=[], from_prepared=False)
+        assert words in text
 
 
 def test_subsets_are_neither_measured_nor_evaluated_and_members_are_only_evaluated() -> None:
