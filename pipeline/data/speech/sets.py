@@ -20,7 +20,7 @@ from pipeline.data.speech.synthetic import (
     dialogue_corpus,
     harder_command_corpus,
 )
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, MachineError
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +144,14 @@ def _prompts(role: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpu
     language = _given(role, "language", test_set.language)
     if language not in LANGUAGES:
         return f"there are telephone prompts in {' and '.join(LANGUAGES)} alone, not in {language}"
-    return read_prompts(source.data, language, test_set.corpus)
+    try:
+        return read_prompts(source.data, language, test_set.corpus)
+    except MachineError as error:
+        if source.is_synthetic:
+            raise
+        # The user's own corpora need no package, and a cluster may have neither apt nor network.
+        _log.warning("%s: %s", role, error)
+        return f"the package of telephone prompts in {language} cannot be had on this machine"
 
 
 def _files(role: str, test_set: TestSetConfig, _: _Source) -> SpeechCorpus:
