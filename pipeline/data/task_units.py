@@ -112,7 +112,7 @@ def is_imported(data: DataConfig) -> bool:
 
 
 def _file(units: UnitsConfig, name: str) -> Path | None:
-    path: str | None = units[name]  # type: ignore[index]
+    path: str | None = getattr(units, name)
     if path is not None and not Path(path).is_file():
         raise ConfigError(f"data.units.{name} must name a file, got {path}, which is none")
     return None if path is None else Path(path)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import DataConfig, UnitsConfig
+from pipeline.data.corpus import AlignedSentence
+from pipeline.data.spool import SpooledSentences
+from pipeline.data.task_units import task_units
+from pipeline.data.units import CODES_FILE, MODEL_FILE, detokeniser, learn_units, read_units
+from pipeline.errors import ConfigError, DataError
+
+PAIR = ("en", "de")
+TEXTS = [f"The {one} door's lamp opens {one} times." for one in ("red", "green", "old", "well-lit")]
+Given = Callable[..., DataConfig]
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Given:
+    """Settings of imported units: a sentencepiece model and dictionaries that are there."""
+    folder = tmp_path / "mine: 日本"
+    folder.mkdir()
+    model = learn_units(TEXTS, 60)
+    model.write(folder / "spm.model", folder / "spm.vocab")
+    (folder / "bpecodes").write_text("#version: 0.2\nt h\nth e</w>\n")
+    for language in PAIR:
+        lines = "".join(f"{piece} 1\n" for piece in (*model.vocabulary(), f"only_{language}"))
+        (folder / f"dict.{language}.txt").write_text(lines, encoding="utf-8")
+
+    def settings(**changes: str | None) -> DataConfig:
+        files = {
+            "sentencepiece": "spm.model",
+            "source_dictionary": "dict.en.txt",
+            "target_dictionary": "dict.de.txt",
+        } | changes
+        paths = {key: None if name is None else str(folder / name) for key, name in files.items()}
+        return DataConfig(units=UnitsConfig(name="imported", **paths))  # type: ignore[arg-type]
+
+    return settings
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> SpooledSentences:
+    return SpooledSentences(tmp_path / "train.jsonl", sorted(PAIR))
+
+
+def test_a_model_of_sentencepiece_takes_text_as_it_is(
+    given: Given, train: SpooledSentences, tmp_path: Path
+) -> None:
+    units = task_units(given(), PAIR, train)
+    by_language = units.of(["en", "de", "fr"])
+    for language, one in by_language.items():
+        for text in TEXTS:
+            assert one.text(one.pieces(text)) == text, language
+    units.write(tmp_path)
+    assert {path.name for path in tmp_path.glob("units*")} == {MODEL_FILE}
+    kept = read_units(tmp_path / MODEL_FILE, "de")
+    assert kept.pieces(TEXTS[0]) == by_language["de"].pieces(TEXTS[0])
+
+
+def test_codes_are_kept_with_the_dictionary_of_each_side(
+    given: Given, train: SpooledSentences, tmp_path: Path
+) -> None:
+    settings = given(codes="bpecodes", sentencepiece=None)
+    units = task_units(settings, PAIR, train)
+    pieces = units.of(["en"])["en"].pieces(TEXTS[0])
+    assert pieces[:1] == ["T@@"]
+    units.write(tmp_path)
+    assert {path.name for path in tmp_path.glob("units*")} == {CODES_FILE}
+    assert read_units(tmp_path / CODES_FILE, "en").pieces(TEXTS[0]) == pieces
+    assert detokeniser(tmp_path / CODES_FILE, "en")(pieces) == TEXTS[0]
+    for language, key in zip(PAIR, ("source_dictionary", "target_dictionary"), strict=True):
+        kept = tmp_path / "fairseq" / f"dict.{language}.txt"
+        assert kept.read_bytes() == Path(getattr(settings.units, key)).read_bytes()
+    assert {"only_en", "<unk>"} < {*units.source_vocabulary()}
+    assert "only_de" not in units.source_vocabulary()
+
+
+def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None:
+    train.write(AlignedSentence("a", {"en": text, "de": text.upper()}) for text in TEXTS)
+    data = DataConfig(vocabulary_size=80, units=UnitsConfig(name="learnt"))
+    units = task_units(data, PAIR, train)
+    units.write(tmp_path)
+    by_language = units.of(PAIR)
+    assert by_language["en"] is by_language["de"]
+    files = [tmp_path / "fairseq" / f"dict.{language}.txt" for language in PAIR]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    n_piece = sum(len(units.of(PAIR)["en"].pieces(one)) for t in TEXTS for one in (t, t.upper()))
+    counts = [int(line.split(" ")[1]) for line in files[0].read_text("utf-8").splitlines()]
+    assert sum(counts) == n_piece
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sentencepiece": "gone"}, r"data\.units\.sentencepiece must name a file, got .*gone"),
+        ({"codes": "gone"}, r"data\.units\.codes must name a file, got .*gone, which is none"),
+        ({"target_dictionary": "gone"}, r"data\.units\.target_dictionary must name a file"),
+    ],
+)
+def test_a_file_that_is_missing_is_named(
+    given: Given, train: SpooledSentences, changes: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        task_units(given(**changes), PAIR, train)
+
+
+def test_files_of_another_kind_are_named(
+    given: Given, train: SpooledSentences, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"dict\.en\.txt must be a sentencepiece model: "):
+        task_units(given(sentencepiece="dict.en.txt"), PAIR, train).of(PAIR)
+    with pytest.raises(DataError, match=r"spm\.model.* BPE code"):
+        task_units(given(sentencepiece=None, codes="spm.model"), PAIR, train).of(PAIR)
+    with pytest.raises(DataError, match=r"bpecodes must be a dictionary of fairseq's"):
+        task_units(given(target_dictionary="bpecodes"), PAIR, train).write(tmp_path)
