@@ -70,7 +70,7 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
         yield _Needed("data.train", data.train, TRAINING[task.name])
     yield _Needed("data.dev", data.dev, DEV["translation"], pair)
     yield _Needed("data.test", data.test, TEST_SETS["newstest14"], pair)
-    for other in dict.fromkeys(pair for _, pair in other_pairs(data, task)):
+    for other in dict.fromkeys(one for _, one in other_pairs(data, task)):
         yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other)
     for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
         place = None if data.librispeech is None else f"{data.librispeech}/{subset}"

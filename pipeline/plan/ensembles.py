@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.config import EnsembleConfig, MainEnsembleConfig, TrainConfig, plain
 from pipeline.ensembles import Ensemble, Member
+from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.training_state import kept_weights
 
 
@@ -16,7 +17,8 @@ def planned_ensembles(
     """Ensembles of the main kind and of `ensemble.also`, of members without weights.
 
     Members have the names that they will have. A kind of the user's own is taken to have one
-    member a training run, whose names are not known.
+    member a training run, whose names are not known. Raises ConfigError where training is too short
+    for a checkpoint ensemble.
     """
     further = [one for name, one in config.also.items() if name != config.name]
     return _of_kind(config, train), [
@@ -28,7 +30,8 @@ def _of_kind(config: EnsembleConfig, train: TrainConfig) -> list[Ensemble]:
     kind = config.name
     of_run = _OF_EACH_RUN.get(kind)
     if of_run is None:
-        return [Ensemble(kind, kind, _members(_OF_ALL_RUNS.get(kind, _numbered)(config)))]
+        names = _runs(config) if kind == "random_init" else _numbered(config)
+        return [Ensemble(kind, kind, _members(names))]
     return [
         Ensemble(kind, f"{kind}.seed_{seed}", _members(of_run(config, train, f"seed_{seed}")))
         for seed in config.seeds
@@ -53,6 +56,12 @@ def _last_checkpoints(config: EnsembleConfig, train: TrainConfig, run: str) -> I
     settings = config.settings
     count, average, every = (int(settings[name]) for name in ("members", "average", "every"))
     kept = list(kept_weights(Path(), plain(train)))
+    needed = average + (count - 1) * every
+    if needed > len(kept):
+        raise ConfigError(
+            f"train.updates must give the {needed} checkpoints that ensemble {config.name} needs, "
+            f"got {train.updates}, which give {len(kept)}"
+        )
     mean = f".mean_of_{average}" if average > 1 else ""
     for place in reversed(range(count)):
         yield f"{run}.update_{kept[-1 - place * every]:08d}{mean}"
@@ -68,8 +77,7 @@ def _average(config: EnsembleConfig, train: TrainConfig, run: str) -> Iterator[s
     yield run
 
 
-# The names of the members of a kind: of its one ensemble, or of that of a training run.
-_OF_ALL_RUNS: dict[str, Callable[[EnsembleConfig], Iterator[str]]] = {"random_init": _runs}
+# The names of the members of a kind that has an ensemble of each training run.
 _OF_EACH_RUN: dict[str, Callable[[EnsembleConfig, TrainConfig, str], Iterator[str]]] = {
     "checkpoint": _last_checkpoints,
     "checkpoint_average": _average,

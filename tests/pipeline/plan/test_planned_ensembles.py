@@ -11,6 +11,7 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.config import CONF, PipelineConfig, plain, typed
 from pipeline.ensembles import Ensemble, chosen_ensembles
+from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.training_state import kept_weights
 from pipeline.fairseq_bridge.weights import save_weights
 from pipeline.parts import write_json
@@ -74,6 +75,12 @@ def test_names_are_those_of_the_decode(kind: tuple[str, ...], tmp_path: Path) ->
     main, further = planned_ensembles(settings.ensemble, settings.train)
     assert _names(main) == _names(real.main)
     assert _names(further) == _names(real.further)
+
+
+def test_a_training_that_is_too_short_for_its_checkpoints_is_named() -> None:
+    settings = _settings("ensemble=checkpoint", "train.updates=30", "ensemble.settings.members=4")
+    with pytest.raises(ConfigError, match=r"must give the 4 checkpoints .* got 30, which give 3"):
+        planned_ensembles(settings.ensemble, settings.train)
 
 
 def test_given_models_are_numbered_from_one() -> None:
