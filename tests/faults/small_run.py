@@ -120,7 +120,7 @@ class SmallRun:
         assert process.returncode == 0, out[-2000:] + err[-4000:]
 
     def made(self, stage: str) -> Mapping[str, str]:
-        """Path -> sha256 of every file that the stage made, hidden ones in or beside its outs too."""
+        """Path -> sha256 of every file that the stage made, hidden and beside its outs too."""
         outs = [path for out in OUTS[stage] for path in (out, *self.root.glob(f".{out}.*"))]
         return {
             path.relative_to(self.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
