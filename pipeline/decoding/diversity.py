@@ -72,7 +72,7 @@ def diversity(
             largest = torch.maximum(largest, _largest_difference(logprob))
             n_token += len(logprob)
             n_sentence += 1
-    report: dict[str, Any] = {"sentences": n_sentence, "tokens": n_token, "pairs": []}
+    pairs = []
     for one, other in combinations(range(n_member) if n_token else (), 2):
         if largest[one, other] <= _SAME_NATS:
             raise PipelineError(
@@ -80,17 +80,19 @@ def diversity(
                 f"{n_token} tokens for {members[one]} and {members[other]}"
             )
         both_ways = float(divergence[one, other] + divergence[other, one]) / 2
-        report["pairs"].append(
+        pairs.append(
             {
                 "members": [members[one], members[other]],
                 "disagreement_percent": 100 * float(differ[one, other]) / n_token,
                 "kl_nats": both_ways / n_token,
             }
         )
-    for name in ("disagreement_percent", "kl_nats"):
-        values = [pair[name] for pair in report["pairs"]]
-        report[name] = sum(values) / len(values) if values else None
-    return report
+    means = {name: _mean(pairs, name) for name in ("disagreement_percent", "kl_nats")}
+    return {"sentences": n_sentence, "tokens": n_token, "pairs": pairs, **means}
+
+
+def _mean(pairs: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    return sum(pair[name] for pair in pairs) / len(pairs) if pairs else None
 
 
 def _fits(sentence: Sentence, model: ScoringModel) -> bool:

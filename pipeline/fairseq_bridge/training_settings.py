@@ -35,32 +35,37 @@ def training_configuration(job: TrainJob) -> Any:
         },
         optimizer=_optimizer(train, learning_rate),
         lr_scheduler=_schedule(train, learning_rate),
-        sections={
-            "common": {
-                "seed": job.seed,
-                "no_progress_bar": True,
-                "log_format": "none",
-                "fp16": train["precision"] == "fp16",
-                "bf16": train["precision"] == "bf16",
-            },
-            "dataset": {
-                "max_tokens": train["batch_tokens"],
-                "max_tokens_valid": train["batch_tokens"],
-                # fairseq drops the last sentences of a set that no full multiple holds
-                "required_batch_size_multiple": 1,
-                "num_workers": 0,
-                "data_buffer_size": 0,
-            },
-            "optimization": {
-                "max_update": train["updates"],
-                "update_freq": [train["accumulate_batches"]],
-                "clip_norm": train["clip_norm"],
-                "lr": [learning_rate],
-            },
-            "distributed_training": process_settings(),
-            "checkpoint": {"save_dir": str(job.resume)},
-        },
+        sections=_sections(job, learning_rate),
     )
+
+
+def _sections(job: TrainJob, learning_rate: float) -> dict[str, dict[str, Any]]:
+    train = job.train
+    return {
+        "common": {
+            "seed": job.seed,
+            "no_progress_bar": True,
+            "log_format": "none",
+            "fp16": train["precision"] == "fp16",
+            "bf16": train["precision"] == "bf16",
+        },
+        "dataset": {
+            "max_tokens": train["batch_tokens"],
+            "max_tokens_valid": train["batch_tokens"],
+            # fairseq drops the last sentences of a set that no full multiple holds
+            "required_batch_size_multiple": 1,
+            "num_workers": 0,
+            "data_buffer_size": 0,
+        },
+        "optimization": {
+            "max_update": train["updates"],
+            "update_freq": [train["accumulate_batches"]],
+            "clip_norm": train["clip_norm"],
+            "lr": [learning_rate],
+        },
+        "distributed_training": process_settings(),
+        "checkpoint": {"save_dir": str(job.resume)},
+    }
 
 
 def _optimizer(train: Mapping[str, Any], learning_rate: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pipeline.config import TestSetConfig
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell
 from pipeline.metrics.statistic import FloatArray
-from pipeline.store import SEARCHES, open_store
+from pipeline.store import SEARCHES, Store, open_store
 
 SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
 _NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
@@ -89,36 +89,40 @@ def read_decodes(
     for part in parts:
         path = folder / part / "store.h5"
         with open_store(path) as store:
-            test_set = str(store.attributes.get("test_set", ""))
-            if test_set not in test_sets:
-                raise DataError(
-                    f"{path}: attribute test_set must be one of {', '.join(test_sets)}, "
-                    f"got {test_set!r}: run python -m stages.decode again"
-                )
-            ensemble = str(store.attributes.get("ensemble", ""))
-            single = [ensemble] == store.members
-            settings = test_sets[test_set]
-            hypotheses = "-" if single or ensemble == CHECKPOINT_AVERAGE else store.combination
-            cell = Cell(
-                task=task,
-                test_set=test_set,
-                ensemble="single" if single else ensemble,
-                hypotheses="reference" if store.regime == "teacher_forcing" else hypotheses,
-                regime=store.regime,
-                data=settings.corpus,
-                signature=str(store.attributes.get("signature", "")),
-                also_called=" ".join(settings.also_called),
-            )
-            decodes[part] = Decode(
-                path,
-                cell,
-                settings.in_domain,
-                tuple(store.members),
-                store.sources(),
-                store.best_texts(),
-                store.references(),
-            )
+            decodes[part] = _decode(store, task, test_sets)
     return decodes
+
+
+def _decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]) -> Decode:
+    test_set = str(store.attributes.get("test_set", ""))
+    if test_set not in test_sets:
+        raise DataError(
+            f"{store.path}: attribute test_set must be one of {', '.join(test_sets)}, "
+            f"got {test_set!r}: run python -m stages.decode again"
+        )
+    ensemble = str(store.attributes.get("ensemble", ""))
+    single = [ensemble] == store.members
+    settings = test_sets[test_set]
+    hypotheses = "-" if single or ensemble == CHECKPOINT_AVERAGE else store.combination
+    cell = Cell(
+        task=task,
+        test_set=test_set,
+        ensemble="single" if single else ensemble,
+        hypotheses="reference" if store.regime == "teacher_forcing" else hypotheses,
+        regime=store.regime,
+        data=settings.corpus,
+        signature=str(store.attributes.get("signature", "")),
+        also_called=" ".join(settings.also_called),
+    )
+    return Decode(
+        store.path,
+        cell,
+        settings.in_domain,
+        tuple(store.members),
+        store.sources(),
+        store.best_texts(),
+        store.references(),
+    )
 
 
 @dataclass(frozen=True)

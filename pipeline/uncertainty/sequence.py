@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -158,19 +158,10 @@ def sequence_table(
             posterior = grid.weights_from if by_name else decoding_posteriors(store)[0]
             selection = first_hypotheses(store.hypothesis_offset, beam)
             log_pi = importance(totals.logprob[posterior], selection, temperature)
-            weighted = _weighted_means(values[length_norm], log_pi, selection)
-            for name, mean in weighted.items():
-                refuse_nan(store, name, mean)
-            columns |= weighted
+            columns |= _weighted_means(store, values[length_norm], log_pi, selection)
         columns |= monte_carlo_measures(store, totals, beam, length_norm, can)
         columns |= heuristics
-        for name, function in grid.extra.items():
-            if name in columns:
-                raise ConfigError(
-                    f"uncertainty.extra_measures.{name} must have a name of its own, "
-                    f"got that of a column"
-                )
-            columns[name] = _extra_measure(store, name, function, settings)
+        columns |= _extra_measures(store, grid.extra, settings, taken=columns)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 
@@ -186,25 +177,34 @@ def _hypothesis_values(
 
 
 def _weighted_means(
-    values: Mapping[str, Float64], log_pi: Float64, selection: Selection
+    store: Store, values: Mapping[str, Float64], log_pi: Float64, selection: Selection
 ) -> dict[str, Float64]:
     columns = {}
     for name, value in values.items():
         mean = log_weighted_mean if name == LOG_VARIANCE else weighted_mean
         columns[name] = mean(log_pi, value[selection.hypothesis], selection)
+        refuse_nan(store, name, columns[name])
     return columns
 
 
-def _extra_measure(
-    store: Store, name: str, function: ExtraMeasure, settings: Mapping[str, Any]
-) -> Float64:
-    values = np.asarray(function(store, **settings), dtype=np.float64)
-    if values.shape != (store.n_sentence,):
-        raise ConfigError(
-            f"uncertainty.extra_measures.{name} must give one value a sentence "
-            f"({store.n_sentence}), got shape {values.shape}"
-        )
-    return values
+def _extra_measures(
+    store: Store,
+    extra: Mapping[str, ExtraMeasure],
+    settings: Mapping[str, Any],
+    taken: Collection[str],
+) -> dict[str, Float64]:
+    columns = {}
+    for name, function in extra.items():
+        key = f"uncertainty.extra_measures.{name}"
+        if name in taken:
+            raise ConfigError(f"{key} must have a name of its own, got that of a column")
+        columns[name] = np.asarray(function(store, **settings), dtype=np.float64)
+        if columns[name].shape != (store.n_sentence,):
+            raise ConfigError(
+                f"{key} must give one value a sentence ({store.n_sentence}), "
+                f"got shape {columns[name].shape}"
+            )
+    return columns
 
 
 def _check_asked(store: Store, name: str, refused: Mapping[str, str | None]) -> None:
