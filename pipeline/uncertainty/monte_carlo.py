@@ -27,8 +27,13 @@ _FROM_POSTERIOR = {name: f"{name}mc" for name in FORMS if name.startswith(POSTER
 _FROM_MEMBERS = (*(f"{posterior}_mi_mc" for posterior in POSTERIORS), "epkl_mc")
 
 
-def monte_carlo_refusals(store: Store) -> dict[str, tuple[str | None, bool]]:
-    """Measure -> (why this store cannot give it or None, whether logprob alone is enough)."""
+def monte_carlo_refusals(
+    store: Store, members: Sequence[int] | None
+) -> dict[str, tuple[str | None, bool]]:
+    """Measure -> (why this store cannot give it or None, whether logprob alone is enough).
+
+    members: places of a subset of the members, all by default.
+    """
     fault = _sampling_fault(store)
     refused: dict[str, tuple[str | None, bool]] = {}
     for form, name in _FROM_POSTERIOR.items():
@@ -41,6 +46,8 @@ def monte_carlo_refusals(store: Store) -> dict[str, tuple[str | None, bool]]:
         wrong = None
         if store.combination != "member":
             wrong = f"it needs samples of each member, this has combination={store.combination}"
+        elif members is not None:
+            wrong = "it needs the samples of all members, not of a subset"
         refused[name] = (fault or wrong, True)
     return refused
 

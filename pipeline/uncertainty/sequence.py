@@ -125,7 +125,7 @@ def refusals(
     refused["xbleu"] = refused["xwer"] = None
     return refused | {
         name: reason or (None if members_only else distributions)
-        for name, (reason, members_only) in monte_carlo_refusals(store).items()
+        for name, (reason, members_only) in monte_carlo_refusals(store, members).items()
     }
 
 

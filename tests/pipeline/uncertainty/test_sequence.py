@@ -265,6 +265,16 @@ def test_stores_that_were_drawn_otherwise_are_refused(
         sequence_measures(store, beam=1, temperature=1, length_norm=True, measures=[measure])
 
 
+def test_samples_of_members_are_not_for_a_subset(store_of: StoreOf, random_hypothesis: Make):
+    drawn = [replace(random_hypothesis(place), member=place) for place in range(3)]
+    store = store_of([drawn], **(SIZE | {"regime": "sample", "combination": "member"}))
+    assert "epkl_mc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
+    subset: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True, "members": [1]}
+    assert "epkl_mc" not in sequence_measures(store, **subset)
+    with pytest.raises(StoreError, match="samples of all members, not of a subset"):
+        sequence_measures(store, measures=["epkl_mc"], **subset)
+
+
 def test_a_sample_that_its_own_member_excludes_is_refused(
     store_of: StoreOf, random_hypothesis: Make
 ):
