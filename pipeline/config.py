@@ -13,7 +13,7 @@ from typing import Any, cast, get_type_hints
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.config_relations import check_relations, name_transcripts
+from pipeline.config_relations import check_relations, name_own_corpora
 from pipeline.config_schema import (
     DataConfig,
     DecodeConfig,
@@ -84,7 +84,7 @@ def typed(config: DictConfig) -> PipelineConfig:
         raise ConfigError(_schema_message(error, config)) from None
     _check_rules(PipelineConfig, cast(DictConfig, merged), "")
     check_relations(cast(PipelineConfig, merged))
-    name_transcripts(cast(PipelineConfig, merged))
+    name_own_corpora(cast(PipelineConfig, merged))
     OmegaConf.set_readonly(merged, True)
     return cast(PipelineConfig, merged)
 

@@ -45,7 +45,7 @@ def check_relations(config: PipelineConfig) -> None:
     _check_training(config)
 
 
-def name_transcripts(config: PipelineConfig) -> None:
+def name_own_corpora(config: PipelineConfig) -> None:
     """Let the sets that are made of the user's own corpora say so, instead of their stand-in."""
     speech = config.data.speech
     for test_set in config.task.test_sets.values():

@@ -15,10 +15,10 @@ from pipeline.data.game_dialogue import read_game_dialogue
 from pipeline.data.khresmoi import read_khresmoi
 from pipeline.data.language import languages_of
 from pipeline.data.other_pair import read_other_pair
+from pipeline.data.set_settings import needed
 from pipeline.data.split import hold_out
 from pipeline.data.transcripts import read_transcripts
 from pipeline.data.user_files import read_user_files
-from pipeline.errors import ConfigError
 
 KINDS = ("debian_reference", "spoken", "files")
 
@@ -88,7 +88,7 @@ def _given_corpus(
 ) -> Corpus | None:
     """A corpus that is a test set already; None where sentences are to be drawn from one."""
     if test_set.kind == "files":
-        path = _given(role, "path", test_set.path)
+        path = needed(role, "path", test_set.path)
         return read_user_files(test_set.corpus, path, languages[:1], languages[1:2])
     if test_set.kind == "debian_reference" and data.khresmoi is not None:
         return read_khresmoi(Path(data.khresmoi), languages[:2])
@@ -101,7 +101,7 @@ def _corpus_to_draw_from(
     """The corpus of a set; or the reason why there is none."""
     if test_set.kind == "debian_reference":
         return read_debian_reference(data, sorted(languages))
-    subset = _given(role, "librispeech_subset", test_set.librispeech_subset)
+    subset = needed(role, "librispeech_subset", test_set.librispeech_subset)
     if data.librispeech is not None:
         if languages[0] != "en":
             return f"LibriSpeech is English and the task translates from {languages[0]}"
@@ -109,9 +109,3 @@ def _corpus_to_draw_from(
     if test_set.stand_in:
         return read_game_dialogue(data, sorted(languages))
     return f"data.librispeech names no folder with LibriSpeech's {subset}"
-
-
-def _given(role: str, name: str, value: str | None) -> str:
-    if value is None:
-        raise ConfigError(f"task.test_sets.{role}.{name} must be given for its kind, got null")
-    return value

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 from pipeline.config import DataConfig, TaskConfig, TestSetConfig
+from pipeline.data.set_settings import needed
 from pipeline.data.speech.corpus import SpeechCorpus, merged
 from pipeline.data.speech.espeak import Espeak, find_espeak
 from pipeline.data.speech.grammar import part_of
@@ -20,7 +21,7 @@ from pipeline.data.speech.synthetic import (
     dialogue_corpus,
     harder_command_corpus,
 )
-from pipeline.errors import ConfigError, MachineError
+from pipeline.errors import MachineError
 
 _log = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ def _other_language(role: str, test_set: TestSetConfig, source: _Source) -> Spee
 
 
 def _prompts(role: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpus | str:
-    language = _given(role, "language", test_set.language)
+    language = needed(role, "language", test_set.language)
     if language not in LANGUAGES:
         return f"there are telephone prompts in {' and '.join(LANGUAGES)} alone, not in {language}"
     try:
@@ -155,7 +156,7 @@ def _prompts(role: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpu
 
 
 def _files(role: str, test_set: TestSetConfig, _: _Source) -> SpeechCorpus:
-    return read_speech(Path(_given(role, "path", test_set.path)), test_set.corpus)
+    return read_speech(Path(needed(role, "path", test_set.path)), test_set.corpus)
 
 
 _KINDS: dict[str, Callable[[str, TestSetConfig, _Source], SpeechCorpus | str]] = {
@@ -174,9 +175,3 @@ def _at_most(corpus: SpeechCorpus, most: int, draw: str) -> SpeechCorpus:
         return corpus
     places = sorted(Random(draw).sample(range(len(corpus.utterances)), most))
     return replace(corpus, utterances=[corpus.utterances[place] for place in places])
-
-
-def _given(role: str, name: str, value: str | None) -> str:
-    if value is None:
-        raise ConfigError(f"task.test_sets.{role}.{name} must be given for its kind, got null")
-    return value
