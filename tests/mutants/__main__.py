@@ -13,6 +13,7 @@ import argparse
 import difflib
 import json
 import random
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,13 @@ def main() -> None:
         chosen = _sample(everything, 0 if asked.files else asked.sample, asked.seed)
         if chosen:
             files = sorted(Path("tests", "pipeline", package).glob("test_*.py"))
-            verdicts = list(_tried(chosen, [measured(test) for test in files], asked.jobs))
+            tests = [measured(test) for test in files]
+            verdicts = []
+            for verdict in _tried(chosen, tests, asked.jobs):
+                verdicts.append(verdict)
+                print(
+                    f"{len(verdicts)}/{len(chosen)} {_told(verdict)}", file=sys.stderr, flush=True
+                )
             _write(package, verdicts)
             print(_line(package, verdicts, len(everything)), flush=True)
 
@@ -92,6 +99,12 @@ def _begun(mutant: Mutant, tests: Sequence[TestFile]) -> Run:
     reaching = that_reach(mutant, tests)
     limit_seconds = _COMPILE_SECONDS + _SLACK * sum(test.seconds for test in reaching)
     return Run([test.path for test in reaching], mutant, limit_seconds)
+
+
+def _told(verdict: Verdict) -> str:
+    mutant, found = verdict.mutant, "found" if verdict.killed else "SURVIVED"
+    where = f"{mutant.path}:{mutant.line}:{mutant.column + 1}"
+    return f"{found} {where} {mutant.operator} {verdict.seconds:.1f} s"
 
 
 def _write(package: str, verdicts: Sequence[Verdict]) -> None:

@@ -156,7 +156,7 @@ def _lines_of(test: Path, seen: Path) -> bool:
 
     coverage = Coverage(data_file=None, config_file=False, include=["pipeline/*"])
     coverage.start()
-    passed = _tests_pass([test], None, seen.parent / "tests")
+    passed = _tests_pass([test], None, seen.parent)
     coverage.stop()
     data = coverage.get_data()
     here = Path.cwd()
@@ -167,16 +167,22 @@ def _lines_of(test: Path, seen: Path) -> bool:
 
 def _tests_pass(tests: Sequence[Path], mutant: Mutant | None, folder: Path) -> bool:
     import pytest
-    from hypothesis import Phase, settings
+    from hypothesis import HealthCheck, Phase, settings
     from numba import config
 
     if mutant is not None:
         sys.meta_path.insert(0, _Source(mutant.module, mutant.path, mutant.source() or ""))
         # Code of a mutant is not kept: numba knows a file by its date.
         config.CACHE_DIR = str(folder / "machine_code") if _compiles(mutant.path) else ""
-    # A failing example is not made smaller, and the same ones are tried each time.
-    phases = [Phase.explicit, Phase.generate]
-    settings.register_profile("mutants", phases=phases, derandomize=True, deadline=None)
+    # The same few examples are tried each time, and one that fails is not made smaller.
+    settings.register_profile(
+        "mutants",
+        phases=[Phase.explicit, Phase.generate],
+        max_examples=30,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[*HealthCheck],
+    )
     settings.load_profile("mutants")
     options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
     return pytest.main([*options, *map(str, tests)]) == 0
