@@ -22,6 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
+from pipeline import tracking
 from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
 from pipeline.config_overrides import check_overrides, yaml_message
 from pipeline.errors import ConfigError, PipelineError
@@ -30,8 +31,10 @@ from pipeline.parts import PartFolder, digest, file_sha256
 from pipeline.run_log import kept_log
 
 _DVC_YAML = ROOT / "dvc.yaml"
+FAILED = "failed.txt"  # in a run's own folder: why it failed
 _BETWEEN_PARTS = " + "  # where one job has several
 Stage = Callable[[PipelineConfig], None]
+AfterSweep = Callable[[tracking.Sweep], None]
 Alone = Literal["task", "root", "nowhere"]
 # What a full disk, a quota, a limit on the size of files and a read-only folder answer.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -51,11 +54,12 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
 
 
-def run(stage: Stage, *, alone_in: Alone = "task") -> None:
+def run(stage: Stage, *, alone_in: Alone = "task", after_sweep: AfterSweep | None = None) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
 
     alone_in: where one run of the stage at a time may write: results of its task, of all tasks
     (root), or nowhere, where the stage itself keeps its runs apart.
+    after_sweep: called once the jobs of a `--multirun` have ended; it may raise PipelineError.
 
     The keys that the stage's `params:` in dvc.yaml does not name read as missing, under DVC and by
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143 it
@@ -71,23 +75,21 @@ def run(stage: Stage, *, alone_in: Alone = "task") -> None:
     def application(config: DictConfig) -> None:
         try:
             _run_with_settings(stage, config, alone_in)
-        except PipelineError as error:
-            _end(str(error))
-        except OSError as error:
-            _end(_refusal(error))
-        except MissingMandatoryValue as error:
-            _end(
-                f"{error.full_key} must stand under params of stage {name} in dvc.yaml, "
-                f"since the stage reads it"
-            )
+        except Exception as error:
+            message = _sentence(error, name)
+            _keep_reason(message or f"{type(error).__name__}: {error}")
+            if message is None:
+                raise
+            _end(message)
 
     application.__module__ = f"stages.{name}"  # Hydra names the job after it
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets errors through, to be said below in its place
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is signal.SIG_DFL:  # nohup ignores the second
             signal.signal(ending, _told_to_end)
+    whole = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
     try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")(application)()
+        tracking.run_and_end_sweep(whole(application), after_sweep or (lambda _: None))
     except KeyboardInterrupt:
         _say_interrupted(name)
         sys.exit(128 + signal.SIGINT)
@@ -100,8 +102,11 @@ def run(stage: Stage, *, alone_in: Alone = "task") -> None:
     except yaml.YAMLError as error:  # on a command line that passed unchecked
         print(f"error: {yaml_message(error)}", file=sys.stderr)
         sys.exit(1)
-    except OSError as error:  # of Hydra's own files
-        print(f"error: {_refusal(error)}", file=sys.stderr)
+    except Exception as error:  # of Hydra's own files, or after a sweep
+        message = _sentence(error, name)
+        if message is None:
+            raise
+        print(f"error: {message}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -181,17 +186,28 @@ def _source(function: Callable[..., Any]) -> Path:
 
 def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> int:
     """Run this stage once for each value of setting `part`, by one multirun; its exit code."""
-    hydra_config = HydraConfig.get()
-    launcher = [one for one in hydra_config.overrides.hydra if "hydra.launcher" in one]
     command = [sys.executable, "-m", f"stages.{folder.root.parent.name}", "--multirun"]
     command += [
         f"from_config={_quoted(str(config.from_config))}",
         f"io.root={_quoted(config.io.root)}",
         f"part={','.join(_quoted(one) for one in jobs)}",
-        f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}",
-        *launcher,
+        *_launcher(),
     ]
     return _run_group(command)
+
+
+def _launcher() -> list[str]:
+    """The overrides that choose where the parts of this run are made: as this run was asked.
+
+    A job of a cluster makes its parts itself: were it to wait for others, jobs that wait could fill
+    the cluster.
+    """
+    hydra_config = HydraConfig.get()
+    chosen = hydra_config.runtime.choices["hydra/launcher"]
+    if hydra_config.mode == RunMode.MULTIRUN and chosen != "local":
+        return ["hydra/launcher=local"]
+    settings = [one for one in hydra_config.overrides.hydra if "hydra.launcher." in one]
+    return [f"hydra/launcher={chosen}", *settings]
 
 
 def _run_group(command: list[str]) -> int:
@@ -222,23 +238,36 @@ def _say_interrupted(name: str) -> None:
     )
 
 
-def _refusal(error: OSError) -> str:
-    """A sentence on what the machine refused: room, a permission; other errors are raised again."""
-    if error.errno not in _REFUSALS:
-        raise error
-    place = error.filename or "the folder of results"
-    return (
-        f"{place} must be writable and have room, got '{os.strerror(error.errno)}': "
-        f"what is whole is kept, and the next run goes on"
-    )
-
-
 def _end(message: str) -> NoReturn:
     """End the run, or this job of a multirun, with one line."""
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         raise CompactHydraException(f"error: {message}")
     print(f"error: {message}", file=sys.stderr)
     sys.exit(1)
+
+
+def _keep_reason(message: str) -> None:
+    """Write why this run failed into its own folder."""
+    with suppress(OSError):  # what a full disk refuses is told all the same
+        path = Path(HydraConfig.get().runtime.output_dir) / FAILED
+        path.write_text(message, encoding="utf-8")
+
+
+def _sentence(error: Exception, name: str) -> str | None:
+    """What a person is told of an error of stage `name`; None: nothing foresaw it."""
+    if isinstance(error, PipelineError):
+        return str(error)
+    if isinstance(error, MissingMandatoryValue):
+        return (
+            f"{error.full_key} must stand under params of stage {name} in dvc.yaml, "
+            f"since the stage reads it"
+        )
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        return (
+            f"{error.filename or 'the folder of results'} must be writable and have room, "
+            f"got '{os.strerror(error.errno)}': what is whole is kept, and the next run goes on"
+        )
+    return None
 
 
 def _run_with_settings(stage: Stage, config: DictConfig, alone_in: Alone) -> None:

@@ -12,8 +12,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,16 +24,17 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import tracking
 from pipeline.config import MACHINE_KEYS, PipelineConfig, implementation, plain
-from pipeline.errors import DataError
+from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.parts import digest, file_sha256, write_json
-from pipeline.report.sweep import Point, write_summary
-from stages import code_digest, run
+from pipeline.report.sweep import Point, failures, write_summary
+from stages import FAILED, code_digest, run
 from stages.decode import decode
 from stages.metrics import metrics
 from stages.uncertainty import uncertainty
 
 _log = logging.getLogger(__name__)
 _POINT = "point.json"
+_DID_NOT_END = "did not end: its process was killed, or goes on elsewhere"
 # What costs most and moves no number of the main ensemble's search; a key that is given stands.
 _LEFT_OUT: dict[str, Any] = {
     "ensemble.also": {},
@@ -50,7 +52,7 @@ def sweep(config: PipelineConfig) -> None:
     """
     config = _lean(config)
     root, task = Path(config.io.root), config.task.name
-    home = root / "sweep" / task
+    home = _home(config)
     decoded = home / f"decode-{_key(config, 'seed', 'task', 'ensemble', 'decode', 'dump')}"
     with _alone(decoded):
         _link(decoded, root, "prepare", "train")
@@ -75,22 +77,60 @@ def sweep(config: PipelineConfig) -> None:
 
 
 def _report(config: PipelineConfig, home: Path, numbers: dict[str, float], point: Path) -> None:
-    """Log the point, and bring the summary of its sweep up to date."""
-    overrides = _overrides()
+    """Bring the summary of the point's sweep up to date, and log the point."""
     hydra = HydraConfig.get()
     here = Path(hydra.runtime.output_dir)
-    one = Point(int(hydra.job.num) if _is_multirun() else 0, overrides, numbers)
+    one = Point(int(hydra.job.num) if _is_multirun() else 0, _asked(hydra.overrides.task), numbers)
     write_json(here / _POINT, one.as_dict())
-    name = " ".join(f"{key}={value}" for key, value in overrides.items()) or "one point"
+    with _alone(home / "summary"):
+        paths = sorted(here.parent.glob(f"*/{_POINT}")) if _is_multirun() else [here / _POINT]
+        points = [_point(path) for path in paths]
+        written = write_summary(home, points)
+        tracking.open_parent(config).artifacts(*written)
+    name = one.name([*one.overrides]) or "one point"
     with tracking.open_run(config, "sweep", name) as log:
         log.metrics(one.comparable())
         log.artifacts(point / "metrics" / config.task.name / "cells.csv")
-    with _alone(home / "summary"):
-        paths = sorted(here.parent.glob(f"*/{_POINT}")) if _is_multirun() else [here / _POINT]
-        points = [Point(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
-        written = write_summary(home, points)
-        tracking.open_parent(config).artifacts(*written)
     _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
+
+
+def close(ended: tracking.Sweep) -> None:
+    """Write the summary again where points of a sweep failed, with their reasons.
+
+    Raises PipelineError naming these points, and why.
+    """
+    jobs = [path.parent.parent for path in ended.folder.glob("*/.hydra/hydra.yaml")]
+    points = [_ended_point(job) for job in jobs]
+    failed = [one for one in points if one.reason]
+    if not failed:
+        return
+    for home in {_home(OmegaConf.load(job / ".hydra" / "config.yaml")) for job in jobs}:
+        with _alone(home / "summary"):
+            written = write_summary(home, points)
+    with suppress(MachineError):  # where the points could not be tracked either
+        ended.log.artifacts(*written)
+    raise PipelineError(
+        f"{len(failed)} of {len(points)} points failed, the others are in {written[0]}: "
+        f"{failures(points)}"
+    )
+
+
+def _ended_point(job: Path) -> Point:
+    """What became of a job, from its own folder."""
+    reason = (job / FAILED).read_text(encoding="utf-8") if (job / FAILED).is_file() else None
+    if (job / _POINT).is_file():
+        return replace(_point(job / _POINT), reason=reason)
+    hydra = OmegaConf.load(job / ".hydra" / "hydra.yaml").hydra
+    return Point(int(hydra.job.num), _asked(hydra.overrides.task), {}, reason or _DID_NOT_END)
+
+
+def _point(path: Path) -> Point:
+    return Point(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def _home(config: Any) -> Path:
+    """Where the points of a task lie."""
+    return Path(config.io.root) / "sweep" / str(config.task.name)
 
 
 def _plug_ins(functions: Mapping[str, str]) -> list[Callable[..., Any]]:
@@ -159,9 +199,9 @@ def _is_made(point: Path, made_from: str) -> bool:
     return bool(found == made_from)
 
 
-def _overrides() -> dict[str, str]:
-    """What this point was asked for, without where and how it runs."""
-    pairs = [str(one).lstrip("+").partition("=") for one in HydraConfig.get().overrides.task]
+def _asked(overrides: Iterable[Any]) -> dict[str, str]:
+    """What a point was asked for, without where and how it runs."""
+    pairs = [str(one).lstrip("+").partition("=") for one in overrides]
     return {key: value for key, _, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
 
 
@@ -179,4 +219,4 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    run(sweep, alone_in="nowhere")
+    run(sweep, alone_in="nowhere", after_sweep=close)

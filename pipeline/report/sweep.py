@@ -19,19 +19,28 @@ if TYPE_CHECKING:
 # Of a headline's name: the temperature, which in a sweep is a column of its own.
 _TEMPERATURE = re.compile(r"_T[0-9.e+-]+$")
 _MOST_PANELS = 6
+_REASON = "reason"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point: its number in the sweep, key -> value as asked for, name -> headline number."""
+    """One point: its number in the sweep, key -> value as asked for, name -> headline number.
+
+    reason: why it failed; none where it is done. One that could not be tracked has numbers too.
+    """
 
     number: int
     overrides: dict[str, str]
     headline: dict[str, float]
+    reason: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
+
+    def name(self, keys: Sequence[str]) -> str:
+        """What people call it: these keys with the values that were asked for."""
+        return " ".join(f"{key}={self.overrides[key]}" for key in keys if key in self.overrides)
 
     def comparable(self) -> dict[str, float]:
         """The headline under names that all points share: without T where there is one of it."""
@@ -40,23 +49,40 @@ class Point:
         return {short[name] if unique else name: value for name, value in self.headline.items()}
 
 
-def summary(points: Sequence[Point]) -> pd.DataFrame:
-    """One row a point, in the order of their numbers: the swept keys, then the numbers.
+def swept_keys(points: Sequence[Point]) -> list[str]:
+    """The keys whose value differs between points; of one point, all that were given."""
+    values: dict[str, set[str | None]] = {}
+    for key in dict.fromkeys(key for one in points for key in one.overrides):
+        values[key] = {one.overrides.get(key) for one in points}
+    return [key for key, found in values.items() if len(found) > 1 or len(points) == 1]
 
-    Swept are the keys whose value differs between points; of one point, all that were given.
+
+def summary(points: Sequence[Point]) -> pd.DataFrame:
+    """One row a point, in the order of their numbers: the swept keys, the numbers, the reason.
+
+    Column reason, last, is there where a point failed.
     """
     ordered = sorted(points, key=lambda one: one.number)
-    values: dict[str, set[str | None]] = {}
-    for key in dict.fromkeys(key for one in ordered for key in one.overrides):
-        values[key] = {one.overrides.get(key) for one in ordered}
-    swept = [key for key, found in values.items() if len(found) > 1 or len(ordered) == 1]
+    swept = swept_keys(ordered)
     rows = [
         {**{key: _number(one.overrides.get(key)) for key in swept}, **one.comparable()}
         for one in ordered
     ]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows, index=range(len(rows)))
+    if any(one.reason for one in ordered):
+        frame[_REASON] = [one.reason for one in ordered]
     frame.attrs["swept"] = swept
     return frame
+
+
+def failures(points: Sequence[Point]) -> str:
+    """The points that failed and why, for a sentence: those of one reason together."""
+    swept = swept_keys(points)
+    names: dict[str, list[str]] = {}
+    for one in sorted(points, key=lambda one: one.number):
+        if one.reason is not None:
+            names.setdefault(" ".join(one.reason.split()), []).append(one.name(swept))
+    return "; ".join(f"{', '.join(found)} ({reason})" for reason, found in names.items())
 
 
 def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
@@ -79,15 +105,17 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
 def draw(frame: pd.DataFrame) -> Figure | None:
     """Number against the swept key with most values, a line for each setting of the others.
 
-    None where no swept key has two numbers.
+    None where no swept key has two numbers. Points without numbers are left out.
     """
     swept = frame.attrs["swept"]
+    numbers = [str(name) for name in frame.columns if name not in (*swept, _REASON)]
+    frame = frame.dropna(subset=numbers, how="all")
     numeric = [key for key in swept if pd.api.types.is_numeric_dtype(frame[key])]
     if not numeric or frame[numeric].nunique().max() < 2:
         return None
     across = max(numeric, key=lambda key: frame[key].nunique())
     others = [key for key in swept if key != across]
-    names = _panels([str(name) for name in frame.columns if name not in swept])
+    names = _panels(numbers)
     figure, axes = panels(len(names), most_columns=2)
     for axis, name in zip(axes, names, strict=True):
         for place, (label, rows) in enumerate(_lines(frame, others)):
@@ -127,7 +155,7 @@ def _markdown(frame: pd.DataFrame) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.4g}"
-    return "" if value is None else str(value)
+    return "" if value is None else " ".join(str(value).split()).replace("|", "\\|")
 
 
 def _number(text: str | None) -> int | float | str | None:

@@ -1,7 +1,16 @@
 """Runs in MLflow: where they are kept, how they are named, what each stage may log."""
 
+from pipeline.tracking.log import RunLog
 from pipeline.tracking.names import metric_name
-from pipeline.tracking.run import RunLog, open_parent, open_run
-from pipeline.tracking.sweep import SweepParent
+from pipeline.tracking.run import open_parent, open_run
+from pipeline.tracking.sweep import Sweep, SweepParent, run_and_end_sweep
 
-__all__ = ["RunLog", "SweepParent", "metric_name", "open_parent", "open_run"]
+__all__ = [
+    "RunLog",
+    "Sweep",
+    "SweepParent",
+    "metric_name",
+    "open_parent",
+    "open_run",
+    "run_and_end_sweep",
+]

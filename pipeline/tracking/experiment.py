@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
+from pipeline.tracking.taking import reason_of, taking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
     """The client and the experiment's id; one process at a time may create the local store.
 
-    Raises MachineError where the server of `uri` does not answer, or the store has no room.
+    Raises MachineError where the server of `uri` does not answer, the local store cannot be used,
+    or the experiment was deleted.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
-    for chatty in ("alembic", "mlflow", "mlflow.store.db.utils"):
+    for chatty in ("alembic", "mlflow"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # It tells an error of the database with its traceback, beside raising it.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
     if uri is not None:
         # MLflow's own seven tries take minutes.
@@ -31,18 +36,19 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
         try:
             return _with_experiment(MlflowClient(uri), name, None)
         except MlflowException as error:
-            reason = " ".join(str(error).split())
             raise MachineError(
-                f"tracking.uri must name an MLflow server that answers, got {uri}: {reason}"
+                f"tracking.uri must name an MLflow server that answers, got {uri}: "
+                f"{reason_of(error)}"
             ) from None
     root.mkdir(parents=True, exist_ok=True)
-    with (root / "mlflow.lock").open("w") as lock:
+    database = (root / "mlflow.db").resolve()
+    store = f"sqlite:///{database}"
+    with (root / "mlflow.lock").open("w") as lock, taking(store, f"experiment {name}"):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        database = (root / "mlflow.db").resolve()
         if not database.exists():
             _create_database(database)
-        client = MlflowClient(f"sqlite:///{database}")
-        return _with_experiment(client, name, (root / "mlartifacts" / name).resolve().as_uri())
+        place = (root / "mlartifacts" / name).resolve().as_uri()
+        return _with_experiment(MlflowClient(store), name, place)
 
 
 def _create_database(path: Path) -> None:
@@ -65,7 +71,20 @@ def _create_database(path: Path) -> None:
 def _with_experiment(
     client: MlflowClient, name: str, artifact_location: str | None
 ) -> tuple[MlflowClient, str]:
+    from mlflow.exceptions import MlflowException
+
     experiment = client.get_experiment_by_name(name)
-    if experiment is not None:
-        return client, experiment.experiment_id
-    return client, client.create_experiment(name, artifact_location=artifact_location)
+    if experiment is None:
+        try:
+            return client, client.create_experiment(name, artifact_location=artifact_location)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+            experiment = client.get_experiment_by_name(name)  # another process was faster
+    if experiment.lifecycle_stage != "active":
+        raise MachineError(
+            f"experiment {name} of MLflow must not be deleted: restore it by "
+            f"MLFLOW_TRACKING_URI={shlex.quote(client.tracking_uri)} mlflow experiments restore "
+            f"--experiment-id {experiment.experiment_id}, or set tracking=off"
+        )
+    return client, str(experiment.experiment_id)

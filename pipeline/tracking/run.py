@@ -1,12 +1,9 @@
-"""A run: its settings, tags and datasets, and what a stage may log to it."""
+"""A run of a stage: its settings, tags and datasets."""
 
 from __future__ import annotations
 
-import csv
-import math
 import subprocess
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,71 +14,16 @@ from pipeline.config import MACHINE_KEYS, ROOT, PipelineConfig
 from pipeline.parts import file_sha256
 from pipeline.tracking.experiment import open_experiment
 from pipeline.tracking.inputs import datasets
+from pipeline.tracking.log import RunLog, ended
 from pipeline.tracking.names import metric_name
-from pipeline.tracking.registry import register
 from pipeline.tracking.sweep import sweep_parent
+from pipeline.tracking.taking import taking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _PARAM_LENGTH = 6000
 _BATCH = 100
-
-
-class RunLog:
-    """One run; every method does nothing where tracking is off."""
-
-    def __init__(self, client: MlflowClient | None = None, run_id: str = "") -> None:
-        self._client = client
-        self._run_id = run_id
-
-    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Log finite numbers under ASCII names."""
-        if self._client is None:
-            return
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        metrics = [
-            Metric(metric_name(name), float(value), now, step)
-            for name, value in values.items()
-            if math.isfinite(value)
-        ]
-        for start in range(0, len(metrics), _BATCH * 5):
-            self._client.log_batch(self._run_id, metrics=metrics[start : start + _BATCH * 5])
-
-    def artifacts(self, *paths: Path) -> None:
-        """Keep files with the run."""
-        for path in paths:
-            if self._client is not None:
-                self._client.log_artifact(self._run_id, str(path))
-
-    def register(self, name: str, manifest: Path) -> None:
-        """Keep a JSON file with the run, and as the newest version of a registered model.
-
-        A file that the newest version holds already makes no version.
-        """
-        if self._client is None:
-            return
-        self.artifacts(manifest)
-        register(self._client, self._run_id, name, manifest)
-
-    def curve(self, name: str, path: Path, step: str) -> None:
-        """Log the columns of a CSV as a child run, against its column `step`."""
-        if self._client is None:
-            return
-        run = self._client.get_run(self._run_id)
-        tags = {key: value for key, value in run.data.tags.items() if "mlflow." not in key}
-        tags["mlflow.parentRunId"] = self._run_id
-        child = self._client.create_run(run.info.experiment_id, run_name=name, tags=tags)
-        log = RunLog(self._client, child.info.run_id)
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                log.metrics(
-                    {column: float(value) for column, value in row.items() if column != step},
-                    step=int(row[step]),
-                )
-        self._client.set_terminated(child.info.run_id)
 
 
 @contextmanager
@@ -91,7 +33,8 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
     name: what people see; stage and task where none is given.
 
     Failed where the block raises. Params are all settings of the run, also those that this stage
-    may not read: a decode's beam tells the metrics of two runs apart.
+    may not read: a decode's beam tells the metrics of two runs apart. Raises MachineError where
+    MLflow does not take something.
     """
     if not config.tracking.enabled:
         yield RunLog()
@@ -110,15 +53,14 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
     parent = sweep_parent()
     if parent:
         tags["mlflow.parentRunId"] = parent
-    run = client.create_run(experiment_id, run_name=name or f"{stage} {task}", tags=tags)
-    try:
-        _log_params(client, run.info.run_id, settings)
-        client.log_inputs(run.info.run_id, datasets(root / "prepare" / task, stage))
-        yield RunLog(client, run.info.run_id)
-    except BaseException:
-        client.set_terminated(run.info.run_id, "FAILED")
-        raise
-    client.set_terminated(run.info.run_id)
+    name = name or f"{stage} {task}"
+    with taking(client.tracking_uri, f"run {name}"):
+        run_id = client.create_run(experiment_id, run_name=name, tags=tags).info.run_id
+    with ended(RunLog(client, run_id)) as log:
+        with taking(client.tracking_uri, f"settings of run {name}"):
+            _log_params(client, run_id, settings)
+            client.log_inputs(run_id, datasets(root / "prepare" / task, stage))
+        yield log
 
 
 def open_parent(config: PipelineConfig) -> RunLog:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import open_dict
+from hydra.types import RunMode
+from omegaconf import open_dict, read_write
 
 import stages
 from pipeline.config import CONF, PipelineConfig, typed
@@ -62,6 +63,17 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
         *2 * [[*same, "part='a@1of2','a@2of2','c@1of2','c@2of2'", *launcher]],
         [*same, "part='a + b','c'", *launcher],
     ]
+
+
+def test_a_job_of_a_cluster_makes_its_parts_itself(
+    config: PipelineConfig, commands: list[list[str]], tmp_path: Path
+) -> None:
+    with read_write(HydraConfig.get()):
+        HydraConfig.get().mode = RunMode.MULTIRUN
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
+    with pytest.raises(PipelineError, match="1 of 1 parts failed"):
+        stages.run_parts(config, folder)
+    assert commands[0][-2:] == ["part='a'", "hydra/launcher=local"]
 
 
 def test_no_run_is_started_for_nothing(

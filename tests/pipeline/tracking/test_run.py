@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 from mlflow import MlflowClient
+from mlflow.entities import Run
 
 from pipeline.config import CONF, ROOT, PipelineConfig, typed
 from pipeline.errors import MachineError
@@ -18,7 +19,7 @@ from pipeline.tracking import metric_name, open_run
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 
 
-def _settings(root: Path, *overrides: str) -> PipelineConfig:
+def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         return typed(compose("pipeline", [f"io.root='{root}'", *overrides]))
 
@@ -40,7 +41,7 @@ def test_run_holds_params_metrics_curves_and_files(tmp_path: Path) -> None:
     curve = tmp_path / "curve.csv"
     curve.write_text("update,loss\n10,2.5\n20,1.5\n")
     root = tmp_path / "out: put"
-    with open_run(_settings(root), "metrics") as log:
+    with open_run(settings(root), "metrics") as log:
         log.metrics({"bleu": 20.5, "undefined": math.nan})
         log.curve("seed_1", curve, step="update")
         log.artifacts(curve)
@@ -67,7 +68,7 @@ def test_members_are_a_new_version_only_where_they_change(tmp_path: Path) -> Non
     manifest = tmp_path / "ensemble.json"
     for members in ("[1]", "[1]", "[1, 2]", "[1]"):
         manifest.write_text(members)
-        with open_run(_settings(tmp_path), "metrics") as log:
+        with open_run(settings(tmp_path), "metrics") as log:
             log.register("nmt_ende ensembles", manifest)
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     versions = client.search_model_versions("name='nmt_ende ensembles'")
@@ -80,16 +81,31 @@ def test_members_are_a_new_version_only_where_they_change(tmp_path: Path) -> Non
 
 
 def test_a_stage_that_fails_leaves_a_failed_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="stop"), open_run(_settings(tmp_path), "metrics"):
+    with pytest.raises(ValueError, match="stop"), open_run(settings(tmp_path), "metrics"):
         raise ValueError("stop")
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     (run,) = client.search_runs(["1"])
     assert run.info.status == "FAILED"
 
 
+def test_a_curve_that_cannot_be_read_leaves_a_failed_child(tmp_path: Path) -> None:
+    curve = tmp_path / "curve.csv"
+    curve.write_text("update,loss\n10,2.5\n20,?\n")
+    with (
+        pytest.raises(ValueError, match="could not convert"),
+        open_run(settings(tmp_path), "train") as log,
+    ):
+        log.curve("seed_1", curve, step="update")
+    runs = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").search_runs(["1"])
+    assert {run.info.run_name: run.info.status for run in runs} == {
+        "train nmt_ende": "FAILED",
+        "seed_1": "FAILED",
+    }
+
+
 def test_a_run_without_git_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with open_run(_settings(tmp_path), "metrics"):
+    with open_run(settings(tmp_path), "metrics"):
         pass
     (run,) = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").search_runs(["1"])
     assert run.data.tags["git"] == "unknown"
@@ -99,49 +115,82 @@ def test_a_server_that_does_not_answer_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    settings = _settings(tmp_path, "tracking=mlflow_server", "tracking.uri=http://127.0.0.1:9")
+    config = settings(tmp_path, "tracking=mlflow_server", "tracking.uri=http://127.0.0.1:9")
     with (
         pytest.raises(MachineError, match=r"tracking\.uri must name .* got http://127\.0\.0\.1:9"),
-        open_run(settings, "metrics"),
+        open_run(config, "metrics"),
     ):
         pass
 
 
 def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
-    with open_run(_settings(tmp_path, "tracking=off"), "metrics") as log:
+    with open_run(settings(tmp_path, "tracking=off"), "metrics") as log:
         log.metrics({"bleu": 1.0})
         log.artifacts(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Path) -> None:
-    script = tmp_path / "stage.py"
+def _sweep(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
+    """A sweep of three temperatures with a stage of this body, results in {folder}/out."""
+    script = folder / "stage.py"
     script.write_text(
         "from pipeline import tracking\n"
+        "from pipeline.errors import DataError\n"
         "from stages import run\n"
         "def compose(config):\n"
+        "    temperature = config.uncertainty.temperature\n"
+        f"    {body}\n"
         "    with tracking.open_run(config, 'compose') as log:\n"
-        "        log.metrics({'temperature': config.uncertainty.temperature})\n"
+        "        log.metrics({'temperature': temperature})\n"
         "run(compose)\n"
     )
-    root = tmp_path / "out"
-    sweep = ["uncertainty.temperature=1,2,5"]
-    subprocess.run(
-        [sys.executable, script, "-m", *sweep, f"io.root={root}", "io.out=none"],
-        check=True,
+    sweep = ["uncertainty.temperature=1,2,5", f"io.root={folder / 'out'}", "io.out=none"]
+    return subprocess.run(
+        [sys.executable, script, "-m", *sweep],
+        check=False,
         cwd=ROOT,
         env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
     )
+
+
+def _parent_and_children(root: Path) -> tuple[Run, list[Run]]:
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("nmt_ende")
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id])
-    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
-    assert [run.info.status for run in runs] == ["FINISHED"] * 4
-    assert len(parents) == 1
-    children = [run for run in runs if run not in parents]
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parents[0].info.run_id}
+    (parent,) = (run for run in runs if "mlflow.parentRunId" not in run.data.tags)
+    children = [run for run in runs if run is not parent]
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    return parent, children
+
+
+def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Path) -> None:
+    result = _sweep(tmp_path, "pass")
+    assert result.returncode == 0, result.stderr
+    parent, children = _parent_and_children(tmp_path / "out")
+    assert [run.info.status for run in (parent, *children)] == ["FINISHED"] * 4
     assert {run.data.metrics["temperature"] for run in children} == {1, 2, 5}
+
+
+def test_a_sweep_with_a_job_that_fails_is_a_failed_run(tmp_path: Path) -> None:
+    result = _sweep(tmp_path, "if temperature == 2: raise DataError('2 must not be, got 2')")
+    assert result.returncode == 1
+    assert result.stderr.endswith("error: 2 must not be, got 2\n")
+    parent, children = _parent_and_children(tmp_path / "out")
+    assert parent.info.status == "FAILED"
+    assert {run.data.metrics["temperature"] for run in children} == {1, 5}
+
+
+def test_a_sweep_that_cannot_be_tracked_does_not_start(tmp_path: Path) -> None:
+    with open_run(settings(tmp_path / "out"), "metrics"):
+        pass
+    MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}").delete_experiment("1")
+    result = _sweep(tmp_path, "raise AssertionError('it starts')")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: experiment nmt_ende of MLflow must not be deleted")
+    assert result.stderr.count("\n") == 1
 
 
 def test_eight_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""What may be logged to a run, and how a run ends."""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import MachineError
+from pipeline.tracking.names import metric_name
+from pipeline.tracking.registry import register
+from pipeline.tracking.taking import taking
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_BATCH = 500
+
+
+class RunLog:
+    """One run; every method does nothing where tracking is off.
+
+    MachineError where MLflow does not take something.
+    """
+
+    def __init__(self, client: MlflowClient | None = None, run_id: str = "") -> None:
+        self._client = client
+        self._run_id = run_id
+
+    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
+        """Log finite numbers under ASCII names."""
+        if self._client is None:
+            return
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        metrics = [
+            Metric(metric_name(name), float(value), now, step)
+            for name, value in values.items()
+            if math.isfinite(value)
+        ]
+        with taking(self._client.tracking_uri, f"metrics of run {self._run_id}"):
+            for start in range(0, len(metrics), _BATCH):
+                self._client.log_batch(self._run_id, metrics=metrics[start : start + _BATCH])
+
+    def artifacts(self, *paths: Path) -> None:
+        """Keep files with the run."""
+        for path in paths:
+            if self._client is not None:
+                with taking(self._client.tracking_uri, f"{path} for run {self._run_id}"):
+                    self._client.log_artifact(self._run_id, str(path))
+
+    def register(self, name: str, manifest: Path) -> None:
+        """Keep a JSON file with the run, and as the newest version of a registered model.
+
+        A file that the newest version holds already makes no version.
+        """
+        if self._client is None:
+            return
+        self.artifacts(manifest)
+        with taking(self._client.tracking_uri, f"registered model {name}"):
+            register(self._client, self._run_id, name, manifest)
+
+    def curve(self, name: str, path: Path, step: str) -> None:
+        """Log the columns of a CSV as a child run, against its column `step`."""
+        if self._client is None:
+            return
+        child = self._child(self._client, name)
+        with ended(child) as log, path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                log.metrics(
+                    {column: float(value) for column, value in row.items() if column != step},
+                    step=int(row[step]),
+                )
+
+    def end(self, *, failed: bool) -> None:
+        """Say that nothing more comes."""
+        if self._client is not None:
+            with taking(self._client.tracking_uri, f"the end of run {self._run_id}"):
+                self._client.set_terminated(self._run_id, "FAILED" if failed else "FINISHED")
+
+    def _child(self, client: MlflowClient, name: str) -> RunLog:
+        with taking(client.tracking_uri, f"run {name}"):
+            run = client.get_run(self._run_id)
+            tags = {key: value for key, value in run.data.tags.items() if "mlflow." not in key}
+            tags["mlflow.parentRunId"] = self._run_id
+            child = client.create_run(run.info.experiment_id, run_name=name, tags=tags)
+        return RunLog(client, child.info.run_id)
+
+
+@contextmanager
+def ended(log: RunLog) -> Iterator[RunLog]:
+    """A run that ends with the block: failed where the block raises."""
+    try:
+        yield log
+    except BaseException:
+        with suppress(MachineError):  # what the block has raised says more
+            log.end(failed=True)
+        raise
+    log.end(failed=False)

@@ -1,0 +1,117 @@
+"""A sweep of which points fail: the others are summarised, the failed ones named, with why."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+from omegaconf import OmegaConf
+
+from pipeline.config import ROOT
+from pipeline.errors import PipelineError
+from pipeline.report.sweep import Point, draw, failures, summary, write_summary
+from pipeline.tracking import RunLog, Sweep
+from stages.sweep import close
+
+from .trained_members import TEST_SETS, prepare_and_train
+
+NUMBER = "newstest14/bleu"
+KEPT_SETS = ("newstest14", "PRM")
+
+
+def test_a_point_that_fails_has_a_row_with_its_reason(tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    prepare_and_train(root)
+    command = [sys.executable, "-m", "stages.sweep", "-m", "experiment=laptop", f"io.root={root}"]
+    command += ["decode.batch_sentences=4", "decode.beam=2", "uncertainty.beam=2"]
+    command += [f"~task.test_sets.{name}" for name in TEST_SETS if name not in KEPT_SETS]
+    command += ["ensemble.seeds=[1,9],[1,2]"]  # 9 was not trained
+    result = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    home = root / "sweep" / "nmt_ende"
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    told = f"error: 1 of 2 points failed, the others are in {home / 'summary.csv'}: "
+    assert result.stderr.splitlines()[-1].startswith(f"{told}ensemble.seeds=[1,9] (")
+    failed, done = pd.read_csv(home / "summary.csv").to_dict("records")
+    assert (failed["ensemble.seeds"], done["ensemble.seeds"]) == ("[1,9]", "[1,2]")
+    assert "ensemble.seeds must be trained, got 9" in failed["reason"]
+    assert pd.isna(done["reason"])
+    numbers = [name for name in done if "/" in name]
+    assert numbers
+    assert all(pd.isna(failed[name]) and not pd.isna(done[name]) for name in numbers)
+    assert "must be trained, got 9" in (home / "summary.md").read_text()
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    parent, child = sorted(client.search_runs(["1"]), key=lambda run: len(run.data.metrics))
+    assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
+    kept = client.download_artifacts(parent.info.run_id, "summary.csv")
+    assert Path(kept).read_bytes() == (home / "summary.csv").read_bytes()
+
+
+def job(folder: Path, number: int, *overrides: str) -> Path:
+    """What Hydra leaves of a job that it has started."""
+    kept = folder / str(number) / ".hydra"
+    kept.mkdir(parents=True)
+    hydra = {"hydra": {"job": {"num": number}, "overrides": {"task": [*overrides]}}}
+    OmegaConf.save(OmegaConf.create(hydra), kept / "hydra.yaml")
+    config = {"io": {"root": str(folder / "out")}, "task": {"name": "nmt_ende"}}
+    OmegaConf.save(OmegaConf.create(config), kept / "config.yaml")
+    return kept.parent
+
+
+def test_jobs_that_were_killed_and_points_that_were_not_tracked_are_told(tmp_path: Path) -> None:
+    for number, beam in enumerate((1, 5, 10)):
+        here = job(tmp_path, number, "seed=1", f"decode.beam={beam}")
+        if beam > 1:
+            point = Point(number, {"seed": "1", "decode.beam": str(beam)}, {NUMBER: beam / 2})
+            (here / "point.json").write_text(json.dumps(point.as_dict()))
+    (tmp_path / "1" / "failed.txt").write_text("MLflow must take it")
+    told = r"2 of 3 points failed, .*: decode\.beam=1 \(did not end: .*\); decode\.beam=5 \(MLflow"
+    with pytest.raises(PipelineError, match=told):
+        close(Sweep(tmp_path, RunLog()))
+    frame = pd.read_csv(tmp_path / "out" / "sweep" / "nmt_ende" / "summary.csv")
+    assert frame["decode.beam"].tolist() == [1, 5, 10]
+    assert frame[NUMBER].fillna(0).tolist() == [0, 2.5, 5]
+    assert frame["reason"].notna().tolist() == [True, True, False]
+
+
+def test_a_sweep_without_failures_is_left_as_it_is(tmp_path: Path) -> None:
+    here = job(tmp_path, 0, "decode.beam=1")
+    (here / "point.json").write_text(json.dumps(Point(0, {}, {NUMBER: 1.0}).as_dict()))
+    close(Sweep(tmp_path, RunLog()))
+    assert not (tmp_path / "out").exists()
+
+
+def test_failed_points_are_not_drawn_and_a_reason_stays_one_cell(tmp_path: Path) -> None:
+    points = [
+        Point(0, {"seed": "1"}, {NUMBER: 1.0}),
+        Point(1, {"seed": "2"}, {}, "a|b\nc"),
+        Point(2, {"seed": "3"}, {NUMBER: 2.0}),
+        Point(3, {"seed": "4"}, {}, "a|b\nc"),
+    ]
+    frame = summary(points)
+    assert list(frame.columns) == ["seed", NUMBER, "reason"]
+    figure = draw(frame)
+    assert figure is not None
+    assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 3]
+    written = write_summary(tmp_path, points)
+    assert "| 2 |  | a\\|b c |" in written[1].read_text()
+    assert failures(points) == "seed=2, seed=4 (a|b c)"
+
+
+def test_a_sweep_of_which_every_point_failed_has_a_summary(tmp_path: Path) -> None:
+    points = [Point(place, {"seed": str(place)}, {}, "no data") for place in (0, 1)]
+    assert [path.name for path in write_summary(tmp_path, points)] == ["summary.csv", "summary.md"]
+    assert pd.read_csv(tmp_path / "summary.csv")["reason"].tolist() == ["no data"] * 2
