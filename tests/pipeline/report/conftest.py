@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,19 +12,19 @@ from pipeline.report.paper import paper_cells
 MakeFrame = Callable[..., pd.DataFrame]
 
 
-@pytest.fixture
-def frame_of(tmp_path: Path) -> MakeFrame:
+@pytest.fixture(scope="session")
+def frame_of(tmp_path_factory: pytest.TempPathFactory) -> MakeFrame:
     """Cells as the report reads them."""
 
     def make(*cells: Cell) -> pd.DataFrame:
-        path = tmp_path / "cells.csv"
+        path = tmp_path_factory.mktemp("cells") / "cells.csv"
         write_cells(path, cells)
         return read_cells([path])
 
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def like_paper() -> Callable[..., list[Cell]]:
     """Cells with the keys of a table of the paper and its values plus one, at most 100."""
 

@@ -28,7 +28,7 @@ SUBSET = {
 HOSTILE = r"50 % & a_b #1 $x^2$ {~} \n <|> ±"
 
 
-@pytest.fixture(params=[(), ("nmt_ende",), ("nmt_ende", "nmt_enfr", "asr")])
+@pytest.fixture(scope="module", params=[(), ("nmt_ende",), ("nmt_ende", "nmt_enfr", "asr")])
 def document(request, frame_of, like_paper):
     """Every table that a run of some tasks gives, and one of text that LaTeX must not read."""
     cells = {one.key: one for label in LAYOUTS for one in like_paper(label, *request.param)}
