@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.configuration import model_configuration
+from pipeline.fairseq_bridge.dictionary import load_dictionary
 from pipeline.fairseq_bridge.models import (
     FairseqMember,
     build_model,
-    load_dictionary,
     load_member,
     load_weights,
 )
