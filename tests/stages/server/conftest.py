@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
@@ -30,6 +31,40 @@ class Logged:
     root: Path
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server and where it answers."""
+
+    uri: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End it, with its workers; nothing where it has ended."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            self.process.wait(timeout=30)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Server]:
+    """A server whose database and artifacts lie in a folder."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
+    command += ["--artifacts-destination", str(folder / "artifacts")]
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
+    server = Server(f"http://127.0.0.1:{port}", process)
+    try:
+        _wait_for(server.uri, folder / "server.log")
+        yield server
+    finally:
+        server.stop()
+
+
 @pytest.fixture(scope="session")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
     """A sweep of two points, then metrics and tables of one of them, on a server."""
@@ -38,27 +73,13 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
     prepare(root / "prepare" / "nmt_ende")
     (root / "prepare" / "nmt_ende" / "data_card.md").write_text("# Card\n", encoding="utf-8")
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    uri = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
-    command += ["--artifacts-destination", str(folder / "artifacts")]
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
-    try:
-        _wait_for(uri, folder / "server.log")
-        to_server = ("tracking=mlflow_server", f"tracking.uri={uri}")
+    with served(folder) as server:
+        to_server = ("tracking=mlflow_server", f"tracking.uri={server.uri}")
         stage("sweep", root, "-m", "uncertainty.temperature=range(1,3)", *to_server)
         (point, *_) = sorted((root / "sweep" / "nmt_ende").glob("point-*"))
         for name in ("metrics", "tables"):
             stage(name, point, *to_server)
-        yield Logged(uri, root)
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(timeout=30)
+        yield Logged(server.uri, root)
 
 
 def _wait_for(uri: str, log: Path) -> None:

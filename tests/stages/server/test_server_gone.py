@@ -1,0 +1,56 @@
+"""A server that goes away under a run, and one that many begin to use at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from pipeline.errors import MachineError
+from pipeline.tracking import open_run
+from pipeline.tracking.experiment import open_experiment
+from pipeline.tracking.registry import register
+from tests.stages.trained_members import settings
+
+from .conftest import Server, served
+
+AT_ONCE = 6
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("server")) as one:
+        yield one
+
+
+def test_many_begin_with_one_experiment_and_one_model(server: Server, tmp_path: Path) -> None:
+    client = MlflowClient(server.uri)
+
+    def begin(place: int) -> str:
+        _, experiment = open_experiment(server.uri, tmp_path, "together")
+        run = client.create_run(experiment).info.run_id
+        manifest = tmp_path / f"{place}.json"
+        manifest.write_text(f"[{place}]")
+        register(client, run, "together ensembles", manifest)
+        return experiment
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        experiments = list(pool.map(begin, range(AT_ONCE)))
+    assert len(set(experiments)) == 1
+    assert len(client.search_model_versions("name='together ensembles'")) == AT_ONCE
+
+
+def test_a_server_that_goes_away_under_a_run(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    config = settings(tmp_path, "tracking=mlflow_server", f"tracking.uri={server.uri}")
+    words = rf"MLflow at {server.uri} must take metrics of run .*; no result is lost: run the stage"
+    with pytest.raises(MachineError, match=words) as told, open_run(config, "metrics") as log:
+        log.metrics({"bleu": 1.0})
+        server.stop()
+        log.metrics({"chrf": 2.0})
+    assert "\n" not in str(told.value)
