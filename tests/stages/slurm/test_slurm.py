@@ -31,9 +31,12 @@ WAIT_SECONDS = 240
 
 
 def start(environment: dict[str, str], name: str, root: Path, *overrides: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", f"stages.{name}", f"io.root='{root}'", *SMALL, *overrides]
+    return launch(environment, name, f"io.root='{root}'", *SMALL, *overrides)
+
+
+def launch(environment: dict[str, str], name: str, *arguments: str) -> subprocess.Popen:
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", f"stages.{name}", *arguments],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

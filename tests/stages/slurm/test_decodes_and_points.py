@@ -1,0 +1,72 @@
+"""Shards of decodes and points of a sweep as jobs of a real Slurm: the results of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.stages.trained_members import TEST_SETS, prepare_and_train
+
+from .conftest import Cluster
+from .test_slurm import ON_SLURM, done, launch
+
+SETS = ("newstest14", "PRM")
+SMALL = (
+    *("experiment=laptop", "ensemble.seeds=[1,2]", "ensemble.also={}", "tracking=off"),
+    *("decode.beam=2", "decode.batch_sentences=4", "decode.part_sentences=2", "decode.also=[]"),
+    *("decode.subsets_per_size=0", "uncertainty.beam=2"),
+    *(f"~task.test_sets.{name}" for name in TEST_SETS if name not in SETS),
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("trained")
+    prepare_and_train(root)
+    return root
+
+
+def beside(trained: Path, root: Path) -> Path:
+    for stage in ("prepare", "train"):
+        shutil.copytree(trained / stage, root / stage)
+    return root
+
+
+def n_job(slurm: Cluster, name: str) -> int:
+    return slurm.command("scontrol", "-o", "show", "job").count(f" JobName={name} ")
+
+
+def stores(root: Path) -> dict[str, bytes]:
+    parts = [f"random_init.prex.{name}" for name in SETS]
+    folder = root / "decode" / "nmt_ende"
+    return {part: (folder / part / "store.h5").read_bytes() for part in parts}
+
+
+def test_shards_over_jobs_join_into_the_bytes_of_one_decode(
+    slurm: Cluster, trained: Path, tmp_path: Path
+) -> None:
+    here, there = beside(trained, tmp_path / "local"), beside(trained, tmp_path / "slurm")
+    done(launch(dict(os.environ), "decode", f"io.root={here}", *SMALL))
+    sharded = (f"io.root={there}", "decode.shards=2", *SMALL, *ON_SLURM)
+    done(launch(slurm.environment, "decode", *sharded))
+    assert n_job(slurm, "decode") == len(SETS) * 2 + len(SETS)  # shards, then a job a store
+    assert stores(there) == stores(here)
+
+
+def test_as_many_points_as_the_cluster_has_places_equal_local_ones(
+    slurm: Cluster, trained: Path, tmp_path: Path
+) -> None:
+    summaries = []
+    for where, environment, launcher in (
+        ("local", dict(os.environ), ()),
+        ("slurm", slurm.environment, ON_SLURM),
+    ):
+        root = beside(trained, tmp_path / where)
+        swept = ("-m", "uncertainty.temperature=1,2,5,10", f"io.root={root}", *SMALL, *launcher)
+        done(launch(environment, "sweep", *swept))
+        summaries.append((root / "sweep" / "nmt_ende" / "summary.csv").read_bytes())
+    assert n_job(slurm, "sweep") == 4  # as many as the node has cores
+    assert summaries[0] == summaries[1]
