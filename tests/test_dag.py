@@ -90,3 +90,10 @@ def test_deps_name_all_code_that_a_stage_runs(stage: str) -> None:
 def test_what_must_survive_an_interruption_is_persistent(stage: str) -> None:
     for out in STAGES[stage]["outs"]:
         assert all(options["persist"] for options in out.values())
+
+
+def test_every_output_is_cached_so_that_experiments_can_be_shown_and_applied() -> None:
+    for stage in STAGES.values():
+        for out in (*stage["outs"], *stage.get("metrics", []), *stage.get("plots", [])):
+            options = next(iter(out.values())) if isinstance(out, dict) else {}
+            assert options.get("cache", True)

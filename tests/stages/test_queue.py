@@ -1,14 +1,13 @@
-"""The points of a sweep as experiments in DVC's queue: the same numbers."""
+"""The points of a sweep as experiments in DVC's queue: the same numbers, shown and applied."""
 
 from __future__ import annotations
 
-import hashlib
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.conftest import copy_repository, environment_of_copy
 from tests.faults.small_run import SETTINGS
@@ -53,23 +52,26 @@ def test_queued_experiments_give_the_numbers_of_a_sweep(
     sweep = (sys.executable, "-m", "stages.sweep", "-m", "experiment=fault", *settings)
     run(clone, *sweep, f"uncertainty.temperature={','.join(map(str, TEMPERATURES))}")
     paths = (clone / "outputs" / "sweep" / "nmt_ende").glob(f"point-*/{HEADLINE}")
-    swept = [hashlib.md5(path.read_bytes()).hexdigest() for path in paths]
-    assert len(set(swept)) == len(TEMPERATURES)
-    assert sorted(_queued_headlines(clone)) == sorted(swept)
+    swept = [json.loads(path.read_text()) for path in paths]
+    assert len(swept) == len(TEMPERATURES)
+    shown = _shown(clone)
+    assert all(numbers in swept for numbers in shown.values())
+    assert swept[0] != swept[1]
+    assert len(shown) == len(TEMPERATURES)
+    for name, numbers in shown.items():
+        run(clone, *DVC, "exp", "apply", name)
+        applied = json.loads((clone / "outputs" / HEADLINE).read_text())
+        assert applied == numbers
+        assert "Running" not in run(clone, *DVC, "repro", "metrics")
 
 
-def _queued_headlines(clone: Path) -> list[str]:
-    """The md5 of headline.json of each experiment that has run, as its dvc.lock has it."""
-    names = run(clone, *DVC, "exp", "list", "--name-only").split()
-    found = []
-    for name in names:
-        lock = yaml.safe_load(run(clone, "git", "show", f"{_reference(clone, name)}:dvc.lock"))
-        outs = lock["stages"]["metrics@nmt_ende"]["outs"]
-        found += [out["md5"] for out in outs if out["path"] == f"outputs/{HEADLINE}"]
+def _shown(clone: Path) -> dict[str, dict[str, float]]:
+    """Name -> headline numbers of each experiment that has run, as `dvc exp show` has them."""
+    ((_, *branches),) = [json.loads(run(clone, *DVC, "exp", "show", "--json"))]
+    found = {}
+    for branch in branches:
+        for experiment in branch["experiments"] or []:
+            (one,) = experiment["revs"]
+            metrics = one["data"]["metrics"][f"outputs/{HEADLINE}"]
+            found[one["name"]] = metrics["data"]
     return found
-
-
-def _reference(clone: Path, name: str) -> str:
-    listed = run(clone, "git", "for-each-ref", "--format=%(refname)", "refs/exps").split()
-    (reference,) = (one for one in listed if one.endswith(f"/{name}"))
-    return reference
