@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn, cast
@@ -65,12 +65,23 @@ def run(stage: Stage, *, alone_in: Alone = "task", after_sweep: AfterSweep | Non
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143 it
     was told to end (SIGINT, SIGTERM), and its parts with it.
     """
-    name = stage.__name__
     try:
         check_overrides(sys.argv[1:])
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets errors through, to be said in its place
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is signal.SIG_DFL:  # nohup ignores the second
+            signal.signal(ending, _told_to_end)
+    whole = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
+    with _said_errors(stage.__name__):
+        application = whole(_application(stage, alone_in))
+        tracking.run_and_end_sweep(application, after_sweep or (lambda _: None))
+
+
+def _application(stage: Stage, alone_in: Alone) -> Callable[[DictConfig], None]:
+    name = stage.__name__
 
     def application(config: DictConfig) -> None:
         try:
@@ -83,13 +94,14 @@ def run(stage: Stage, *, alone_in: Alone = "task", after_sweep: AfterSweep | Non
             _end(message)
 
     application.__module__ = f"stages.{name}"  # Hydra names the job after it
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra lets errors through, to be said below in its place
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ending) is signal.SIG_DFL:  # nohup ignores the second
-            signal.signal(ending, _told_to_end)
-    whole = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
+    return application
+
+
+@contextmanager
+def _said_errors(name: str) -> Iterator[None]:
+    """What ends the run of stage `name` is said in a sentence, and told by the exit code."""
     try:
-        tracking.run_and_end_sweep(whole(application), after_sweep or (lambda _: None))
+        yield
     except KeyboardInterrupt:
         _say_interrupted(name)
         sys.exit(128 + signal.SIGINT)
