@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.uncertainty import kernel
+from pipeline.uncertainty.fused import exp32, log32
 from pipeline.uncertainty.kernel import (
     STATISTICS,
     expr_log_weight,
@@ -99,3 +100,18 @@ def test_the_statistics_of_one_member_are_one_number() -> None:
     for name in STATISTICS[1:]:
         assert found[name].tolist() == found["entropy_member"][:, 0].tolist()
     assert found["cross_expr"][1] == pytest.approx(np.log(2))
+
+
+def test_exponentials_of_single_precision() -> None:
+    """To the last digits: the rest of the reduction loses as much as x itself was rounded by."""
+    for x in np.linspace(-87, 87, 400, dtype=np.float32):
+        tolerance = 2e-7 + 6e-8 * abs(float(x))
+        assert float(exp32(x)) == pytest.approx(float(np.exp(float(x))), rel=tolerance)
+
+
+def test_logarithms_of_single_precision() -> None:
+    for x in np.exp(np.linspace(-87, 87, 400)).astype(np.float32):
+        exact = float(np.log(float(x)))
+        assert float(log32(x)) == pytest.approx(exact, rel=1.2e-7, abs=6e-8)
+    for x in np.linspace(0.7, 1.5, 200, dtype=np.float32):
+        assert float(log32(x)) == pytest.approx(float(np.log(float(x))), rel=0, abs=1e-7)

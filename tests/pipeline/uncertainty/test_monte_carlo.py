@@ -77,6 +77,7 @@ def test_samples_of_a_posterior_count_alike(
     [
         ({}, ""),
         ({"sampling_top_k": 8, "sampling_top_p": 1.0}, ""),
+        ({"sampling_top_k": 9, "sampling_top_p": 0.0}, ""),
         ({"sampling_top_k": 7}, "sampling_top_k=7"),
         ({"sampling_top_k": 1}, "sampling_top_k=1"),
         ({"sampling_top_p": 0.99}, "sampling_top_p=0.99"),

@@ -302,6 +302,22 @@ def test_settings_by_place_and_as_arrays(store_of: StoreOf, random_hypothesis: M
     )
 
 
+def test_hypotheses_that_no_posterior_decoded_need_one_to_be_named(
+    store_of: StoreOf, random_hypothesis: Make
+):
+    sentence = [replace(random_hypothesis(seed), member=seed) for seed in range(2)]
+    store = store_of([sentence], combination="member", **SIZE)
+    settings: dict[str, Any] = {"beam": 2, "temperature": 1, "length_norm": True}
+    assert "prex_entropy_s" not in sequence_measures(store, **settings)
+    with pytest.raises(StoreError, match="weights need the posterior that decoded, this has comb"):
+        sequence_measures(store, measures=["prex_entropy_s"], **settings)
+    prex = store_of([[random_hypothesis(seed) for seed in range(2)]], **SIZE)
+    assert_frame_equal(
+        sequence_measures(store, weights_from="prex", **settings),
+        sequence_measures(prex, **settings),
+    )
+
+
 def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make):
     store = store_of([[random_hypothesis(0)]], **SIZE)
     with pytest.raises(ConfigError, match="prex_entrpy_c is not a measure"):
@@ -317,6 +333,9 @@ def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make
         {"beam": 1.5},
         {"beam": []},
         {"temperature": 0},
+        {"temperature": -1},
+        {"temperature": [1, -1]},
+        {"beam": [1, 0]},
         {"temperature": float("inf")},
         {"length_norm": []},
         {"weights_from": "dec"},

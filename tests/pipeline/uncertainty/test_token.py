@@ -217,6 +217,7 @@ def test_float32_pass_with_impossible_tokens(case: tuple[Float64, NDArray[np.int
     ("logprob", "token", "message"),
     [
         (np.zeros((2, 3)), [0, 0], r"must be \[token, member, vocab\]"),
+        (np.zeros((1, 1, 3, 2)), [0], r"must be \[token, member, vocab\]"),
         (np.zeros((2, 1, 3)), [0], r"token whole numbers \[token\]"),
         (np.zeros((1, 1, 3)), [1.0], "whole numbers"),
         (np.zeros((1, 1, 3)), [3], r"must lie in \[0, 3\), got 3"),
