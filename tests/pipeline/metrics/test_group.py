@@ -84,6 +84,9 @@ def test_a_run_that_lacks_a_measure_is_told(runs, evaluation):
     assert cell.reason == "not every ensemble of this kind has the measure"
     (cell,) = ood_detection_cells(group, runs("PRM", 1), evaluation)
     assert cell.reason == "the in-domain set lacks this measure"
+    group[1] = replace(group[1], grid=[])
+    (cell,) = error_detection_cells(group, evaluation)
+    assert cell.reason == "not every ensemble of this kind has the measure"
 
 
 def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
@@ -94,3 +97,23 @@ def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
     short = replace(second.decode, texts=["a"])
     with pytest.raises(DataError, match=r"must list the same sentences, got \[1, 4\]"):
         shared_cell([first.decode, short])
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "members", "of"),
+    [("single", 2, "members:2"), ("single", 1, "members:1"), ("snapshot", 2, "ensembles:2")],
+)
+def test_the_signature_of_a_group_says_what_it_is_of(runs, ensemble, members, of):
+    decodes = [
+        replace(one.decode, cell=replace(one.decode.cell, ensemble=ensemble))
+        for one in runs("PRM", 1)[:members]
+    ]
+    signature = shared_cell(decodes).signature
+    head, _, digest = signature.rpartition("|decodes:")
+    assert head == f"task:nmt_ende|set:PRM|ensemble:{ensemble}|{of}|regime:beam"
+    assert len(digest) == 12
+
+
+def test_an_ensemble_alone_keeps_the_signature_of_its_decode(runs):
+    (one, _) = runs("PRM", 1)
+    assert shared_cell([one.decode]) == one.decode.cell

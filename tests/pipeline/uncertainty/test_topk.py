@@ -51,6 +51,39 @@ def test_every_measure_lies_within(seed: int, n_member: int, k: int, scale: floa
             np.testing.assert_allclose(low, high, atol=1e-9, err_msg=name)
 
 
+def test_entropy_by_hand():
+    """Tokens of 0.3 and 0.2, and 0.5 for the other three, of which none can exceed 0.2."""
+    top, tail = np.log([[[0.3, 0.2]]]), np.log([[0.5]])
+    bounds = token_bounds(top, tail, np.log([[0.3]]), np.zeros((1, 1)), 5)
+    coarse = -sum(p * np.log(p) for p in (0.3, 0.2, 0.5))
+    for name in ("data", "prex_entropy", "expr_entropy"):
+        low, high = bounds[name]
+        assert low == pytest.approx(coarse + 0.5 * np.log(0.5 / 0.2)), name
+        assert high == pytest.approx(coarse + 0.5 * np.log(3)), name
+    for name in ("prex_mi", "prex_rmi", "expr_mi_w", "expr_epkl_w", "expr_mi_kl"):
+        assert bounds[name] == (pytest.approx(0), pytest.approx(0)), name
+    score = -np.log(0.3)
+    assert bounds["prex_score"] == (pytest.approx(score), pytest.approx(score))
+
+
+def test_knowledge_by_hand():
+    """Members that agree on the one listed token may part on the two others, of 1/4 together."""
+    top, tail = np.log([[[0.75], [0.75]]]), np.log([[0.25, 0.25]])
+    uniform = np.full((1, 2), np.log(0.5))
+    bounds = token_bounds(top, tail, top[:, :, 0], uniform, 3)
+    for name in ("prex_mi", "expr_mi_w", "expr_mi_kl"):
+        low, high = bounds[name]
+        assert low == pytest.approx(0, abs=1e-12), name
+        assert high == pytest.approx(0.25 * np.log(2)), name
+    for name in ("prex_rmi", "prex_epkl", "expr_rmi", "expr_epkl", "expr_epkl_w"):
+        assert bounds[name][1].tolist() == [np.inf], name
+    entropy = 0.75 * np.log(4 / 3) + 0.25 * np.log(4)
+    low, high = bounds["expr_mi"]
+    assert low == pytest.approx(-0.25 * np.log(2))
+    assert high == pytest.approx(0.25 * np.log(2))
+    assert bounds["data"][0] == pytest.approx(entropy)
+
+
 @pytest.mark.parametrize("eos", ["include", "zero"])
 @pytest.mark.parametrize("shift", [0.0, 0.1])
 def test_checks_use_the_bounds(
