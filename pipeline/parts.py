@@ -34,6 +34,24 @@ def write_json(path: Path, content: Any) -> None:
     write_whole(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def read_json(path: Path, stage: str, kind: type = dict) -> Any:
+    """The JSON that a stage wrote, a dict or list as `kind` says.
+
+    Raises DataError where the file is missing, damaged or of another kind.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} must exist: run python -m stages.{stage} first")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, kind):
+            raise ValueError(f"not a {kind.__name__}")
+    except ValueError as error:
+        raise DataError(
+            f"{path} must be JSON, got a damaged file ({error}): run python -m stages.{stage} again"
+        ) from None
+    return content
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a text file in one step: whoever stops this process leaves the old file or the new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -108,16 +126,8 @@ def read_manifest(root: Path) -> dict[str, str]:
     Raises DataError where there is no manifest, or a part is not as it says: a run that was to
     replace the parts did not end, or a file was lost.
     """
-    path = root / _MANIFEST
     stage = root.parent.name
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.{stage} first")
-    try:
-        manifest: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(
-            f"{path} must be JSON, got a damaged file ({error}): run python -m stages.{stage} again"
-        ) from None
+    manifest: dict[str, str] = read_json(root / _MANIFEST, stage)
     other = _not_made(root, manifest)
     if other:
         raise DataError(

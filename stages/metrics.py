@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +21,9 @@ from pipeline.metrics.rules import Rules
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_detection import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
-from pipeline.parts import read_manifest, whole_folder, write_json
+from pipeline.parts import read_json, read_manifest, whole_folder, write_json
 from pipeline.report.figures import TaskEvidence, make_figures
+from pipeline.sealed import check_seal, seal
 from pipeline.store import SUBSET
 from stages import run
 
@@ -35,7 +35,9 @@ def metrics(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task.name
     evaluation = _evaluation(config)
     decoded = root / "decode" / task
-    everything = read_decodes(decoded, read_manifest(decoded), task, config.task.test_sets)
+    parts = read_manifest(decoded)
+    check_seal(root / "uncertainty" / task, parts)
+    everything = read_decodes(decoded, parts, task, config.task.test_sets)
     decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
     cells = _cells(config, decodes, evaluation)
     with whole_folder(root / "metrics" / task) as out:
@@ -44,6 +46,7 @@ def metrics(config: PipelineConfig) -> None:
         write_json(out / "headline.json", headline(cells))
         (out / "figures").mkdir()
         _draw(config, everything, out / "figures")
+        seal(out, parts)
     _track(config, cells)
     _log.info(
         "%s: %d cells, %d of them without a value and with a reason, from %d decodes",
@@ -145,7 +148,7 @@ def _absent_sets(config: PipelineConfig) -> list[Cell]:
     if not path.is_file():
         _log.warning("%s is not there: sets that could not be prepared have no reason", path)
         return []
-    absent = json.loads(path.read_text(encoding="utf-8")).get("absent_sets", {})
+    absent = read_json(path, "prepare").get("absent_sets", {})
     sets = config.task.test_sets
     return [
         absent_set_cell(config.task.name, role, reason, " ".join(sets[role].also_called))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from pipeline import tracking
 from pipeline.config import CONF, PipelineConfig, implementation
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.draws import read_draws
-from pipeline.parts import file_sha256, whole_folder
+from pipeline.parts import file_sha256, read_json, read_manifest, whole_folder
 from pipeline.report.cells import CellIndex, read_cells
 from pipeline.report.claims import Claim, Verdict, verdicts
 from pipeline.report.claims_files import write_claims
@@ -26,6 +25,7 @@ from pipeline.report.page import PageContent, PageFigure, TaskFolders, page_figu
 from pipeline.report.paper_layouts import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
+from pipeline.sealed import check_seal
 from stages import run
 
 _log = logging.getLogger(__name__)
@@ -38,6 +38,10 @@ def tables(config: PipelineConfig) -> None:
     """
     root = Path(config.io.root)
     files = _cell_files(root / "metrics", config.task.name)
+    for task in [path.parent.name for path in files]:
+        decoded = read_manifest(root / "decode" / task)
+        check_seal(root / "metrics" / task, decoded)
+        check_seal(root / "uncertainty" / task, decoded)
     cells = read_cells(files)
     made = _tables(config, cells, [path.parent.name for path in files])
     claims = _verdicts(config, cells, files)
@@ -95,11 +99,7 @@ def _manifests(prepared: Path, tasks: Sequence[str]) -> dict[str, Any]:
     absent = [str(path) for path in paths.values() if not path.is_file()]
     if absent:
         _log.warning("no %s: the table of data sets has no rows of it", ", ".join(absent))
-    return {
-        task: json.loads(path.read_text(encoding="utf-8"))
-        for task, path in paths.items()
-        if path.is_file()
-    }
+    return {task: read_json(path, "prepare") for task, path in paths.items() if path.is_file()}
 
 
 def _verdicts(config: PipelineConfig, cells: pd.DataFrame, files: Sequence[Path]) -> list[Verdict]:
@@ -112,7 +112,7 @@ def _verdicts(config: PipelineConfig, cells: pd.DataFrame, files: Sequence[Path]
 def _figures(metrics: Path) -> list[PageFigure]:
     """The figures of a task, from the folder of its metrics."""
     figures = metrics / "figures"
-    listed = json.loads((figures / f"{metrics.name}_figures.json").read_text(encoding="utf-8"))
+    listed = read_json(figures / f"{metrics.name}_figures.json", "metrics", list)
     return page_figures(figures, listed)
 
 
@@ -135,7 +135,7 @@ def _cell_files(folder: Path, task: str) -> list[Path]:
     dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))
     tasks = list(dict.fromkeys([*dag["tasks"], task]))
     paths = {name: folder / name / "cells.csv" for name in tasks}
-    absent = [name for name, path in paths.items() if not path.is_file()]
+    absent = [name for name, path in paths.items() if not path.parent.is_dir()]
     if absent:
         _log.warning("no cells of %s: their rows are left out", ", ".join(absent))
     found = [path for name, path in paths.items() if name not in absent]

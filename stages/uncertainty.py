@@ -12,6 +12,7 @@ from pipeline.config import PipelineConfig, implementation, iterate_values
 from pipeline.errors import ConfigError, StoreError
 from pipeline.lock import only_run
 from pipeline.parts import read_manifest, whole_folder
+from pipeline.sealed import seal
 from pipeline.store import SUBSET, Store, open_store, validate
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
@@ -33,9 +34,9 @@ def uncertainty(config: PipelineConfig) -> None:
         raise ConfigError("io.out and io.member_stores must come with io.store, got none")
     decodes = Path(config.io.root) / "decode" / config.task.name
     with ExitStack() as stack:
+        parts = read_manifest(decodes)
         stores = {
-            part: stack.enter_context(open_store(decodes / part / "store.h5"))
-            for part in read_manifest(decodes)
+            part: stack.enter_context(open_store(decodes / part / "store.h5")) for part in parts
         }
         singles = [store for store in stores.values() if _is_single_member(store)]
         out = stack.enter_context(
@@ -46,6 +47,7 @@ def uncertainty(config: PipelineConfig) -> None:
                 (out / part).mkdir()
                 members = [one for one in singles if _decodes_same(one, store)]
                 _measure(config, grid, store, out / part, members)
+        seal(out, parts)
 
 
 def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:

@@ -25,6 +25,7 @@ LEVELS = {
     "parts": 0,
     "progress": 0,
     "run_log": 0,
+    "sealed": 0,
     "tracking": 0,
     "store": 1,
     "fairseq_bridge": 1,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pipeline.decoding.inputs import Inputs
 from pipeline.ensembles import Ensemble
-from pipeline.parts import digest, file_sha256
+from pipeline.errors import DataError
+from pipeline.parts import digest, file_sha256, read_json
 
 _log = logging.getLogger(__name__)
 
@@ -33,9 +34,10 @@ def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
         file_sha256(dev),
     )
     if path.is_file():
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if report.get("made_from") == made_from:
-            return report
+        with suppress(DataError):  # of a damaged report: it is made again
+            report: dict[str, Any] = read_json(path, "decode")
+            if report.get("made_from") == made_from:
+                return report
     found = {ensemble.name: _diversity_of(inputs, ensemble, dev) for ensemble in several}
     return {"made_from": made_from, "ensembles": found}
 

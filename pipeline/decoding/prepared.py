@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from pipeline.data.units import CODES_FILE, MODEL_FILE
 from pipeline.errors import DataError
-from pipeline.parts import file_sha256
+from pipeline.parts import file_sha256, read_json
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,8 @@ class Prepared:
         )
 
     def _manifest(self) -> Mapping[str, Any]:
-        path = _existing(self.folder / "manifest.json")
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return content
+        manifest: dict[str, Any] = read_json(self.folder / "manifest.json", "prepare")
+        return manifest
 
 
 def _existing(path: Path) -> Path:

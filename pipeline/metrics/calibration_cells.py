@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import DataError
 from pipeline.metrics.calibration import (
     N_BIN,
     Forecasts,
@@ -18,7 +17,7 @@ from pipeline.metrics.calibration import (
     matches,
 )
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode
+from pipeline.metrics.decodes import Decode, measure_table
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.group import groups_by, shared_cell
 from pipeline.metrics.quality import Quality
@@ -52,14 +51,9 @@ def best_tokens(decode: Decode, measures: Path) -> BestTokens:
             logprob = store.read("/token/logprob")[token, 0].astype(np.float64)
             identity = store.read("/token/id")[token].astype(np.int64)
         return BestTokens(sentence, identity, np.exp(np.minimum(logprob, 0)))
-    if not measures.is_file():
-        raise DataError(f"{measures} must exist: run python -m stages.uncertainty first")
-    import pyarrow.parquet as pq
-
     score = f"{decode.cell.hypotheses}_score"
-    table = pq.read_table(
-        measures, columns=["sentence_id", "token_id", score], filters=[("hypothesis", "==", 0)]
-    )
+    columns = ["sentence_id", "token_id", score]
+    table = measure_table(measures, columns, columns=columns, filters=[("hypothesis", "==", 0)])
     nats = table[score].to_numpy().astype(np.float64)
     return BestTokens(
         table["sentence_id"].to_numpy(),

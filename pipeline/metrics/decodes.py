@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from pipeline.config import TestSetConfig
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell
 from pipeline.metrics.statistic import FloatArray
+from pipeline.parts import read_json
 from pipeline.store import SEARCHES, Store, open_store
 
 SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
@@ -157,6 +158,25 @@ def first_of_each_length_norm(grid: Iterable[Measures]) -> dict[bool, Measures]:
     return first
 
 
+def measure_table(path: Path, needed: Sequence[str], **how: Any) -> pd.DataFrame:
+    """A table of measures of stage uncertainty; `how`: what pandas is to read of it.
+
+    Raises DataError where there is no file, where it is damaged, and where a column is missing.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
+    try:
+        frame = pd.read_parquet(path, **how)
+        frame[list(needed)]
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        raise DataError(
+            f"{path} must be whole and have the columns {', '.join(needed)}, got {reason}: "
+            "run python -m stages.uncertainty again"
+        ) from None
+    return frame
+
+
 @dataclass(frozen=True)
 class Measured:
     """A decode and its measures, one item a setting."""
@@ -170,19 +190,10 @@ def read_measures(path: Path, n_sentence: int) -> list[Measures]:
 
     Raises DataError where there is no file, or where a setting does not list each sentence once.
     """
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
+    frame = measure_table(path, ["sentence_id", *SETTING_COLUMNS])
+    by_setting = frame.groupby(SETTING_COLUMNS, sort=False)
     checks = path.with_name("checks.json")
-    try:
-        frame = pd.read_parquet(path)
-        by_setting = frame.groupby(SETTING_COLUMNS, sort=False)
-        report = json.loads(checks.read_text(encoding="utf-8")) if checks.is_file() else {}
-    except (OSError, ValueError, KeyError) as error:
-        reason = " ".join(f"{type(error).__name__} {error}".split())
-        raise DataError(
-            f"{path} and {checks.name} must be whole, got {reason}: "
-            "run python -m stages.uncertainty again"
-        ) from None
+    report = read_json(checks, "uncertainty") if checks.is_file() else {}
     names = [
         str(name)
         for name in frame.columns

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
-from pipeline.metrics.decodes import Decode
+from pipeline.metrics.decodes import Decode, measure_table
 from pipeline.metrics.statistic import FloatArray
 from pipeline.metrics.vocabulary import read_units
 
@@ -77,11 +77,10 @@ def token_rules(dictionary: Path, aligner: str, with_eos: bool) -> TokenRules | 
 
 
 def read_tokens(path: Path) -> pd.DataFrame:
-    """The tokens of the best hypotheses of a token.parquet; DataError where there is no file."""
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.uncertainty first")
-    frame = pd.read_parquet(path, filters=[("hypothesis", "==", 0)])
-    return frame.sort_values(["sentence_id", "position"], ignore_index=True)
+    """The tokens of the best hypotheses of a token.parquet; DataError where it is not whole."""
+    order = ["sentence_id", "position"]
+    frame = measure_table(path, [*order, "token_id"], filters=[("hypothesis", "==", 0)])
+    return frame.sort_values(order, ignore_index=True)
 
 
 def token_labels(

@@ -39,7 +39,7 @@ def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
     for path in paths:
         try:
             frames.append(_read(path))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise DataError(
                 f"{path} must have the columns {', '.join(_COLUMNS)}, "
@@ -52,7 +52,7 @@ def _read(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
     if tuple(frame.columns) != _COLUMNS:
         raise ValueError(", ".join(frame.columns))
-    if frame.isna().any(axis=None):
+    if frame.isna().any(axis=None) or not path.read_bytes().endswith(b"\n"):
         raise ValueError("a line that breaks off")
     for name in _NUMBERS:
         frame[name] = pd.to_numeric(frame[name])

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pipeline.parts import digest
+from pipeline.parts import digest, read_json
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -42,7 +42,7 @@ def _hashes(manifest: Path, place: str) -> dict[str, dict[str, str]]:
     """Name of a set -> file -> sha256, of the files of a manifest that lie in `place`."""
     if not manifest.is_file():
         return {}
-    files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
+    files = read_json(manifest, "prepare").get("files", {})
     sets: dict[str, dict[str, str]] = defaultdict(dict)
     for path, sha256 in files.items():
         folder, _, name = path.partition("/")

@@ -45,7 +45,8 @@ def test_second_run_refuses(
 def test_second_run_into_one_folder_refuses(undisturbed: Undisturbed, tmp_path: Path) -> None:
     """io.out is guarded by itself: the runs may have other folders of results."""
     run = undisturbed.run.before("uncertainty", tmp_path / "outputs")
-    (part, *_) = (undisturbed.run.root / "uncertainty" / "nmt_ende").iterdir()
+    measured = undisturbed.run.root / "uncertainty" / "nmt_ende"
+    part = next(path for path in measured.iterdir() if path.is_dir())
     store = run.root / "decode" / "nmt_ende" / part.name / "store.h5"
     out = tmp_path / "out"
     command = ["uncertainty", f"io.store='{store}'", f"io.out='{out}'"]

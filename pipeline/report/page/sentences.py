@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.decodes import Measures, read_measures
+from pipeline.metrics.decodes import Measures, measure_table, read_measures
 from pipeline.metrics.quality import Quality
 from pipeline.report.measure_names import POSTERIORS
 from pipeline.store import Flag, Store
@@ -138,18 +138,8 @@ def _tokens(
 def _token_frame(parquet: Path, store: Store, n_sentence: int) -> pd.DataFrame:
     """Token measures of the best hypotheses of the first sentences, in the order of the store."""
     columns = ["sentence_id", "hypothesis", "token_id", *_token_columns(store)]
-    try:
-        return pd.read_parquet(
-            parquet,
-            columns=columns,
-            filters=[("hypothesis", "==", 0), ("sentence_id", "<", n_sentence)],
-        )
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(
-            f"{parquet} must hold the columns {', '.join(columns)}, got {reason}: "
-            "run python -m stages.uncertainty again"
-        ) from None
+    best = [("hypothesis", "==", 0), ("sentence_id", "<", n_sentence)]
+    return measure_table(parquet, columns, columns=columns, filters=best)
 
 
 def _token_columns(store: Store) -> dict[str, str]:
