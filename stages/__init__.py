@@ -250,6 +250,24 @@ def _say_interrupted(name: str) -> None:
     )
 
 
+def _refusal(error: OSError) -> str | None:
+    """A sentence on what the machine refused: room, a permission, a file that is none.
+
+    None where the error is of another kind and names no file.
+    """
+    if error.errno in _REFUSALS:
+        place = error.filename or "the folder of results"
+        rule = "must be readable and writable and have room"
+    elif error.errno is not None and error.filename is not None:
+        place, rule = error.filename, "must be as a stage leaves it"
+    else:
+        return None
+    return (
+        f"{place} {rule}, got '{os.strerror(error.errno)}': "
+        f"what is whole is kept, and the next run goes on"
+    )
+
+
 def _end(message: str) -> NoReturn:
     """End the run, or this job of a multirun, with one line."""
     if HydraConfig.get().mode == RunMode.MULTIRUN:
@@ -274,12 +292,7 @@ def _sentence(error: Exception, name: str) -> str | None:
             f"{error.full_key} must stand under params of stage {name} in dvc.yaml, "
             f"since the stage reads it"
         )
-    if isinstance(error, OSError) and error.errno in _REFUSALS:
-        return (
-            f"{error.filename or 'the folder of results'} must be writable and have room, "
-            f"got '{os.strerror(error.errno)}': what is whole is kept, and the next run goes on"
-        )
-    return None
+    return _refusal(error) if isinstance(error, OSError) else None
 
 
 def _run_with_settings(stage: Stage, config: DictConfig, alone_in: Alone) -> None:

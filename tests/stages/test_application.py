@@ -81,6 +81,24 @@ def test_log_has_seeds_and_threads(tmp_path: Path) -> None:
     assert start.endswith(f"settings.yaml; seed 7, ensemble.seeds [5, 6]; {threads}")
 
 
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("Path({path!r}).read_text()", "must be as a stage leaves it, got 'Is a directory'"),
+        ("Path({path!r}, 'x').read_text()", "must be as a stage leaves it, got 'No such file"),
+        ("os.mkdir('/proc/x')", "must be as a stage leaves it, got 'No such file"),
+        ("raise OSError(28, 'full')", "must be readable and writable and have room, got 'No space"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line(body: str, rule: str, tmp_path: Path) -> None:
+    script = _script(tmp_path, "compose", body.format(path=str(tmp_path)))
+    result = _run(str(script), f"io.root={tmp_path / 'out'}")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert rule in result.stderr
+    assert "Traceback" in (tmp_path / "out" / "logs" / "compose.nmt_ende.log").read_text()
+
+
 def test_stage_sees_only_its_declared_keys(tmp_path: Path) -> None:
     body = "print(config.train.updates)\nprint(config.decode.beam)"
     result = _run(str(_script(tmp_path, "train", body)), f"io.root={tmp_path}", "train.updates=900")
