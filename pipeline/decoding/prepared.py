@@ -62,7 +62,12 @@ class Prepared:
         )
 
     def _manifest(self) -> Mapping[str, Any]:
-        manifest: dict[str, Any] = read_json(self.folder / "manifest.json", "prepare")
+        path = self.folder / "manifest.json"
+        manifest: dict[str, Any] = read_json(path, "prepare")
+        if not isinstance(manifest.get("files"), dict):
+            raise DataError(
+                f"{path} must list the files, got none: run python -m stages.prepare again"
+            )
         return manifest
 
 

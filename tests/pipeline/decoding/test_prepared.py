@@ -40,3 +40,10 @@ def test_a_file_that_is_missing_is_named_with_what_to_run(prepared: Prepared) ->
     (prepared.folder / "manifest.json").unlink()
     with pytest.raises(DataError, match=r"manifest\.json must exist"):
         prepared.absent_sets()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '"files"', "{}", '{"files": []}'])
+def test_a_damaged_manifest_is_refused(content: str, prepared: Prepared) -> None:
+    (prepared.folder / "manifest.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"manifest\.json must .*: run python -m stages\.prepare"):
+        prepared.test_set("MED")
