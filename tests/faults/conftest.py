@@ -50,6 +50,12 @@ def moments(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("moments"))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The pipeline is made twice with --moments 20 alone: minutes, for what each kill shows too."""
+    is_long = collection_path.name == "test_twice.py"
+    return True if is_long and config.getoption("moments") < 20 else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`any_stage`: the cheapest stage, or all of them with --moments 20."""
     if "any_stage" in metafunc.fixturenames:
