@@ -316,9 +316,14 @@ def _run_logged(stage: Stage, settings: PipelineConfig, alone_in: Alone) -> None
     task = None if alone_in == "root" else settings.task.name
     work = ".".join(one for one in (stage.__name__, task, settings.part) if one)
     root = Path(settings.io.root)
-    with kept_log(root / "logs" / f"{work}.log", _start(settings)):
-        lock = None if alone_in == "nowhere" else root / "hydra" / "locks" / work
-        _run_alone(stage, settings, lock)
+    lock = None if alone_in == "nowhere" else root / "hydra" / "locks" / work
+    try:
+        with kept_log(root / "logs" / f"{work}.log", _start(settings)):
+            _run_alone(stage, settings, lock)
+    except OSError as error:
+        if error.errno in _REFUSALS and error.filename is None:
+            error.filename = str(root)  # a write that finds no room does not say where
+        raise
 
 
 def _start(settings: PipelineConfig) -> str:

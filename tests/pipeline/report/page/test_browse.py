@@ -96,7 +96,9 @@ def test_measures_of_another_store_are_refused(write_results: WriteResults) -> N
     with pytest.raises(DataError, match=r"token\.parquet must hold the tokens of .*store\.h5"):
         browse(content)
     frame.drop(columns="prex_mi").to_parquet(path)
-    with pytest.raises(DataError, match=r"token\.parquet must be whole and have the columns .*prex_mi"):
+    with pytest.raises(
+        DataError, match=r"token\.parquet must be whole and have the columns .*prex_mi"
+    ):
         browse(content)
 
 
