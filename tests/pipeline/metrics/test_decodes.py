@@ -166,14 +166,14 @@ def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"sequence\.parquet must exist: run python -m stages\."):
         read_measures(path, 2)
     path.write_text("no table", encoding="utf-8")
-    with pytest.raises(DataError, match=r"sequence\.parquet and checks\.json must be whole, got "):
+    with pytest.raises(DataError, match=r"sequence\.parquet must be whole and have .*, got Arrow"):
         read_measures(path, 2)
     pd.DataFrame({"sentence_id": [0]}).to_parquet(path)
-    with pytest.raises(DataError, match="must be whole, got KeyError"):
+    with pytest.raises(DataError, match="columns sentence_id, beam, .*, got KeyError"):
         read_measures(path, 2)
     frame([0, 1], u=1.0).to_parquet(path)
     (tmp_path / "checks.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="must be whole, got JSONDecodeError"):
+    with pytest.raises(DataError, match=r"checks\.json must be JSON, got a damaged file"):
         read_measures(path, 2)
     (tmp_path / "checks.json").unlink()
     assert len(read_measures(path, 2)) == 1
