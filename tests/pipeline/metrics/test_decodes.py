@@ -169,7 +169,7 @@ def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"sequence\.parquet must be whole and have .*, got Arrow"):
         read_measures(path, 2)
     pd.DataFrame({"sentence_id": [0]}).to_parquet(path)
-    with pytest.raises(DataError, match="columns sentence_id, beam, .*, got KeyError"):
+    with pytest.raises(DataError, match=r"columns sentence_id, beam, .*, got KeyError"):
         read_measures(path, 2)
     frame([0, 1], u=1.0).to_parquet(path)
     (tmp_path / "checks.json").write_text("{", encoding="utf-8")
