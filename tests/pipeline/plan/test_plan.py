@@ -108,7 +108,7 @@ def test_ensembles_have_the_members_that_settings_ask_for() -> None:
 @pytest.mark.parametrize(
     ("kind", "searching"),
     [
-        ("checkpoint", "seed_1.update_00001200"),
+        ("checkpoint", "seed_1.update_00001600"),
         ("checkpoint_average", "seed_1"),
         ("mc_dropout", "mc_dropout_5"),
         ("imported", "imported_2"),
