@@ -125,6 +125,7 @@ def _train(folder: Path, settings: PipelineConfig) -> str:
 
 def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.config import implementation
+    from pipeline.data.units import detokenise
     from pipeline.decoding.plan import Job
     from pipeline.decoding.start import decoder_of
     from pipeline.decoding.test_set import PreparedSentence
@@ -142,7 +143,8 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     )
     search = implementation(settings.decode._target_, "decode._target_")
     decoder = decoder_of(
-        job, load, search, (dictionary, dictionary), settings.decode, settings.dump, None
+        *(job, load, search, (dictionary, dictionary), settings.decode, settings.dump),
+        *(detokenise, None),
     )
     words = _words(settings)
     test_set = [
