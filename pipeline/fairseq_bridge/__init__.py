@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
+
+# What fairseq takes, at its import, for a task and a criterion that nothing here uses: a second or
+# more of every process.
+_NOT_NEEDED = {
+    "sklearn": ("metrics",),
+    "sklearn.metrics": ("f1_score", "matthews_corrcoef"),
+    "scipy.stats": ("pearsonr", "spearmanr"),
+}
 
 
 def import_fairseq(module: str = "fairseq") -> ModuleType:
@@ -14,16 +25,31 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
     already there makes the first a no-op, a higher level hides the second. The deprecated calls
     that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
-    are not shown.
+    are not shown. scikit-learn and scipy.stats, if not loaded yet, stay so.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     root.addHandler(logging.NullHandler())
     root.setLevel(logging.WARNING)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _not_needed_left_out():
             warnings.simplefilter("ignore", DeprecationWarning)
             return importlib.import_module(module)
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+@contextmanager
+def _not_needed_left_out() -> Iterator[None]:
+    """While fairseq is imported for the first time, empty modules stand in for `_NOT_NEEDED`."""
+    is_loaded = "fairseq" in sys.modules
+    left_out = () if is_loaded else _NOT_NEEDED.keys() - sys.modules.keys()
+    for name in left_out:
+        sys.modules[name] = empty = ModuleType(name)
+        vars(empty).update(dict.fromkeys(_NOT_NEEDED[name]))
+    try:
+        yield
+    finally:
+        for name in left_out:
+            del sys.modules[name]

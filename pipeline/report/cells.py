@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,26 +83,32 @@ class CellIndex:
             if cell.regime == "-"
             for one in _named(cell)
         }
+        self._ensembles: dict[str, list[str]] = {}
+        for task, ensemble in dict.fromkeys((cell.task, cell.ensemble) for cell in self.cells):
+            self._ensembles.setdefault(task, []).append(ensemble)
+        # Tables ask some thousand times for the keys of a cell's like, by the same parts.
+        self._by_parts = cache(self._grouped_by)
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that have cells."""
-        return list(dict.fromkeys(cell.task for cell in self.cells))
+        return list(self._ensembles)
 
     def keys(self, **wanted: str) -> list[Key]:
         """The keys, aliases included, whose named parts have the wanted values."""
-        return [
-            key
-            for key in self._by_key
-            if all(getattr(key, name) == value for name, value in wanted.items())
-        ]
+        return self._by_parts(*wanted).get(tuple(wanted.values()), [])
+
+    def _grouped_by(self, *names: str) -> Mapping[tuple[str, ...], list[Key]]:
+        groups = defaultdict(list)
+        for key in self._by_key:
+            groups[tuple(getattr(key, name) for name in names)].append(key)
+        return groups
 
     def ensemble(self, task: str, of_paper: str) -> str:
         """The paper's ensemble where the run of a task has it, else the run's own."""
-        own = dict.fromkeys(cell.ensemble for cell in self.cells if cell.task == task)
-        for single in ("single", CHECKPOINT_AVERAGE):
-            own.pop(single, None)
-        return of_paper if of_paper in own or not own else next(iter(own))
+        single = ("single", CHECKPOINT_AVERAGE)
+        own = [one for one in self._ensembles.get(task, ()) if one not in single]
+        return of_paper if of_paper in own or not own else own[0]
 
     def cell(self, key: Key) -> Cell:
         """The cell of a key, or one without a value that says why."""
@@ -120,8 +128,7 @@ class CellIndex:
 
 def _named(cell: Cell) -> list[Cell]:
     """The cell under each name of its test set."""
-    names = (cell.test_set, *cell.also_called.split())
-    return [replace(cell, test_set=name) for name in names]
+    return [cell, *(replace(cell, test_set=name) for name in cell.also_called.split())]
 
 
 def _cell(row: dict[Any, Any]) -> Cell:
