@@ -127,6 +127,11 @@ def _check_name(override: Override, folders: list[Path]) -> None:
                 raise ConfigError(f"{key} must be one of {', '.join(options)}, got {value}")
     elif not override.is_add():
         _check_key(key)
+        if override.value() == {} and not override.is_delete():
+            raise ConfigError(
+                f"{override.input_line} would change nothing, as Hydra merges what it finds into "
+                f"{key}: ~{key} leaves all of it out, ~{key}.NAME one entry"
+            )
 
 
 def _values(override: Override) -> list[str]:

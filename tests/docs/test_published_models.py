@@ -33,7 +33,7 @@ TINY = (
     "decode.self_check=false",
     "uncertainty.beam=[1,2]",
     "metrics.resamples=10",
-    "report.figures={}",
+    "~report.figures",
     "tracking=off",
 )
 STAGES = ("prepare", "train", "decode", "uncertainty", "metrics", "tables")

@@ -59,6 +59,7 @@ def _settings(*overrides: str) -> PipelineConfig:
         ("data.train_sentences=0", ["data.train_sentences must be null or >= 1, got 0"]),
         ("train.updates", ["group=option or key=value", "missing EQUAL"]),
         ("=3", ["group=option or key=value"]),
+        ("report.figures={}", ["would change nothing", "~report.figures leaves all of it out"]),
     ],
 )
 def test_case_21_bad_setting_is_named(override: str, words: list[str]) -> None:
