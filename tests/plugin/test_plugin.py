@@ -13,18 +13,15 @@ import pytest
 
 from pipeline.config import ROOT
 from pipeline.store import open_store
+from tests.faults.small_run import SETTINGS
 
 OVERRIDES = [
-    "experiment=laptop",
-    "data.test_sentences=8",
-    "data.dev_sentences=6",
-    "data.train_sentences=null",
-    "data.near_duplicate_jaccard=1",
-    "data.vocabulary_size=100",
+    "experiment=fault",
+    *SETTINGS,
     "train=mine",
     "train.checkpoint_interval_updates=2",
     "train.keep_checkpoints=2",
-    "train.average_last=2",
+    "~report.figures",
     "ensemble=mine",
     "ensemble.seeds=[0,1]",
     "decode=mine",

@@ -17,12 +17,14 @@ from pipeline.config import ROOT
 from pipeline.report.sweep import Point, draw, summary
 from tests.conftest import copy_repository, environment_of_copy
 
-from .trained_members import prepare, train
+from .trained_members import FEW_SETS, ONE_FIGURE, prepare, train
 
 SMALL = (
     "experiment=laptop",
     *("ensemble.seeds=[1,2]", "decode.batch_sentences=4", "decode.also=[teacher_forcing]"),
     *("metrics.resamples=20", "uncertainty.beam=2"),
+    *FEW_SETS,
+    *ONE_FIGURE,
 )
 
 
@@ -103,6 +105,7 @@ def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
     as_a_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
     command = [*as_a_user, sys.executable, "-m", "stages.sweep", "-m", "decode.beam=2"]
     command += [f"io.root={results}", "experiment=laptop", "ensemble.seeds=[1,2]"]
+    command += [*FEW_SETS, *ONE_FIGURE]
     environment = environment_of_copy() | {"MPLCONFIGDIR": str(tmp_path), "HOME": str(tmp_path)}
     result = subprocess.run(
         command, cwd=code, env=environment, capture_output=True, text=True, check=False

@@ -35,9 +35,17 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 
 UPDATES = (20, 40, 60)
-ALL_SETS = settings(Path()).task.test_sets
+SETTINGS = settings(Path())
+ALL_SETS = SETTINGS.task.test_sets
 TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
 ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
+# For what is not about sets and figures: two sets, one figure.
+FEW_SETS = tuple(
+    f"~task.test_sets.{role}" for role in TEST_SETS if role not in ("newstest14", "PRM")
+)
+ONE_FIGURE = tuple(
+    f"~report.figures.{name}" for name in SETTINGS.report.figures if name != "rejection_curves"
+)
 IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
 SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]
 ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]

@@ -1,8 +1,9 @@
-"""The points of a sweep as experiments in DVC's queue: the same numbers, shown and applied."""
+"""What DVC runs: what an edit touches, and the points of a sweep as experiments in its queue."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,20 +26,45 @@ def run(folder: Path, *command: str) -> str:
     return result.stdout
 
 
-@pytest.fixture
-def settings(tmp_path: Path, help_packages: Path) -> list[str]:
+def reproduced(folder: Path) -> list[str]:
+    """Run `dvc repro`; the stages that ran."""
+    return sorted(set(re.findall(r"Running stage '(\w+)", run(folder, *DVC, "repro"))))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> list[str]:
     """Few sentences and sets, and without intervals, as a sweep is unless they are given."""
-    packages = tmp_path / "packages"  # no space in it: nothing here needs quotes
+    packages = tmp_path_factory.mktemp("no_space") / "packages"  # nothing here needs quotes
     packages.symlink_to(help_packages)
     return [*SETTINGS, f"data.packages={packages}", "metrics.resamples=0"]
 
 
-def test_queued_experiments_give_the_numbers_of_a_sweep(
-    tmp_path: Path, settings: list[str]
-) -> None:
-    clone = tmp_path / "clone"
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory, settings: list[str]) -> Path:
+    """The repository in a folder of its own, with a whole run of one task."""
+    clone = tmp_path_factory.mktemp("dvc") / "clone"
     copy_repository(clone, "fault", " ".join(settings))
-    run(clone, *DVC, "repro", "train")
+    assert {"train", "decode", "tables"} < {*reproduced(clone)}
+    return clone
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_an_edit_runs_the_stages_that_read_it(clone: Path) -> None:
+    assert reproduced(clone) == []
+    after_decoding = ["compose", "metrics", "tables", "uncertainty"]
+    temperature = clone / "conf" / "uncertainty" / "default.yaml"
+    edit(temperature, "temperature: [10, 1]", "temperature: [5, 1]")
+    assert reproduced(clone) == after_decoding
+    edit(clone / "conf" / "experiment" / "fault.yaml", "beam: 2", "beam: 3")
+    assert reproduced(clone) == sorted(["decode", *after_decoding])
+
+
+def test_queued_experiments_give_the_numbers_of_a_sweep(clone: Path, settings: list[str]) -> None:
     run(clone, "git", "config", "user.name", "nobody")
     run(clone, "git", "config", "user.email", "nobody@example.org")
     run(clone, "git", "add", "--all")
@@ -59,23 +85,10 @@ def test_queued_experiments_give_the_numbers_of_a_sweep(
     assert swept[0] != swept[1]
     assert len(shown) == len(TEMPERATURES)
     for name, numbers in shown.items():
-        _apply(clone, name)
+        run(clone, *DVC, "exp", "apply", name)
         applied = json.loads((clone / "outputs" / HEADLINE).read_text())
         assert applied == numbers
         assert "Running" not in run(clone, *DVC, "repro", "metrics")
-
-
-def _apply(clone: Path, name: str) -> None:
-    """Apply an experiment of `metrics`: DVC restores it, and tells that it has no tables."""
-    command = [*DVC, "exp", "apply", name]
-    result = subprocess.run(
-        command, cwd=clone, env=environment_of_copy(), capture_output=True, text=True, check=False
-    )
-    told = result.stderr.partition("Checkout failed for following targets:\n")[2]
-    assert {line for line in told.splitlines() if "/" in line and ":" not in line} == {
-        "outputs/tables",
-        "outputs/report",
-    }
 
 
 def _shown(clone: Path) -> dict[str, dict[str, float]]:
