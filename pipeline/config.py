@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_type_hints
@@ -62,6 +63,7 @@ __all__ = [
     "iterate_values",
     "masked",
     "plain",
+    "schema",
     "typed",
     "unknown_key_message",
 ]
@@ -72,13 +74,19 @@ CONF = ROOT / "conf"
 MACHINE_KEYS = ("io", "part", "from_config", "tracking")
 
 
+@cache
+def schema() -> DictConfig:
+    """All keys with their types and defaults, to be read: made once, which takes a while."""
+    return cast(DictConfig, OmegaConf.structured(PipelineConfig))
+
+
 def typed(config: DictConfig) -> PipelineConfig:
     """Check a composed config against the schema; a read-only config with the schema's types.
 
     Raises ConfigError naming the key, the rule and the value.
     """
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(PipelineConfig), config)
+        merged = OmegaConf.merge(schema(), config)
         OmegaConf.resolve(merged)
     except OmegaConfBaseException as error:
         raise ConfigError(_schema_message(error, config)) from None

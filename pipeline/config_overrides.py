@@ -15,7 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError, YAMLError
 
-from pipeline.config import CONF, MACHINE_KEYS, PipelineConfig, typed, unknown_key_message
+from pipeline.config import CONF, MACHINE_KEYS, schema, typed, unknown_key_message
 from pipeline.errors import ConfigError
 
 _MOST_POINTS = 1000
@@ -141,7 +141,7 @@ def _values(override: Override) -> list[str]:
 
 
 def _check_key(key: str) -> None:
-    node: Any = OmegaConf.structured(PipelineConfig)
+    node: Any = schema()
     path = ""
     for name in key.split("."):
         if not isinstance(node, DictConfig):

@@ -49,6 +49,8 @@ for _variable in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
     os.environ.setdefault(_variable, str(2**32))
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("DO_NOT_TRACK", "1")
+# The semaphores of workers that were ended are removed by a process that would say so.
+os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
 
 # Runs that start in the same instant get folders of their own.
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)

@@ -44,21 +44,23 @@ _PACKAGES = {
 
 _LONGEST_FIRST = (
     "test_pipeline.py",
-    "stages/test_sweep.py",
     "faults/test_killed.py",
-    "docs/test_sessions.py",
-    "stages/test_application.py",
-    "pipeline/tracking/test_run.py",
-    "pipeline/fairseq_bridge/test_training.py",
-    "test_killed_training.py",
-    "plugin/test_plugin.py",
+    "stages/test_sweep.py",
+    "test_dvc_runs.py",
+    "stages/slurm/test_decodes_and_points.py",
     "stages/slurm/test_slurm.py",
     "stages/server/test_server.py",
+    "pipeline/tracking/test_run.py",
+    "docs/test_sessions.py",
+    "test_killed_training.py",
+    "stages/test_application.py",
+    "plugin/test_plugin.py",
+    "pipeline/fairseq_bridge/test_training.py",
+    "pipeline/test_config.py",
+    "docs/test_published_models.py",
     "stages/test_decode.py",
-    "stages/test_speech.py",
-    "faults/test_refused.py",
-    "faults/test_told_to_end.py",
-    "faults/test_two_runs.py",
+    "pipeline/report/page/test_browser.py",
+    "stages/test_sweep_failures.py",
 )
 
 
@@ -121,6 +123,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest first, so that none is left to one process at the end."""
     place = {Path(__file__).parent / name: place for place, name in enumerate(_LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores, as many tests wait for programs that they have started."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

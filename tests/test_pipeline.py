@@ -31,7 +31,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"data.downloads={ROOT / 'outputs' / 'downloads'}",
         "+ensemble@ensemble.also.checkpoint=checkpoint",
         "+ensemble.also.checkpoint.seeds=[1]",
-        "data.test_sentences=10",
+        "data.test_sentences=20",
         "data.dev_sentences=10",
     )
     copy_repository(folder, "smoke", " ".join(overrides), tasks=("nmt_ende", "asr"))

@@ -44,7 +44,7 @@ FEW_SETS = tuple(
     f"~task.test_sets.{role}" for role in TEST_SETS if role not in ("newstest14", "PRM")
 )
 ONE_FIGURE = tuple(
-    f"~report.figures.{name}" for name in SETTINGS.report.figures if name != "rejection_curves"
+    f"~report.figures.{name}" for name in SETTINGS.report.figures if name != "error_histograms"
 )
 IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
 SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]

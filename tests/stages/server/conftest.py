@@ -55,8 +55,12 @@ def served(folder: Path) -> Iterator[Server]:
     command += ["--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
     command += ["--artifacts-destination", str(folder / "artifacts")]
+    # Without the five processes that wait for jobs of language models.
+    environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, process_group=0)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, process_group=0, env=environment
+        )
     server = Server(f"http://127.0.0.1:{port}", process)
     try:
         _wait_for(server.uri, folder / "server.log")
