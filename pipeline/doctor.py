@@ -160,7 +160,9 @@ def _dvc() -> Iterator[Finding]:
     result = _output([*command, "status"])
     if result.returncode:
         reason = " ".join(result.stderr.split())[-300:]
-        yield Finding("fault", "DVC", f"cannot tell the state: {reason}", "dvc doctor")
+        # DVC was killed while it wrote this file; without one it makes another.
+        advice = "rm .dvc/tmp/rwlock, when no dvc runs" if "RWLock" in reason else "dvc doctor"
+        yield Finding("fault", "DVC", f"cannot tell the state: {reason}", advice)
     elif "up to date" in result.stdout:
         yield Finding("ok", "DVC", "every stage is up to date")
     else:

@@ -52,7 +52,7 @@ _LONGEST_FIRST = (
     "stages/server/test_server.py",
     "pipeline/tracking/test_run.py",
     "docs/test_sessions.py",
-    "test_killed_training.py",
+    "faults/test_killed_under_dvc.py",
     "stages/test_application.py",
     "plugin/test_plugin.py",
     "pipeline/fairseq_bridge/test_training.py",

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline import doctor
 from pipeline.doctor import Finding, examine
+from tests.conftest import copy_repository
 
 
 def _levels(findings: list[Finding]) -> dict[str, str]:
@@ -57,6 +58,19 @@ def test_an_mlflow_store_is_counted_and_left_as_it_is(tmp_path: Path) -> None:
     before = path.read_bytes()
     assert "1 runs" in doctor._tracking_store(path).what
     assert path.read_bytes() == before
+
+
+def test_a_lock_file_that_dvc_cannot_read_says_what_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    copy_repository(copy, "fault", "")
+    (copy / ".dvc" / "tmp").mkdir()
+    (copy / ".dvc" / "tmp" / "rwlock").touch()
+    monkeypatch.setattr(doctor, "ROOT", copy)
+    fault = next(one for one in examine(tmp_path) if one.subject == "DVC")
+    assert (fault.level, "rwlock" in fault.what) == ("fault", True)
+    assert fault.advice == "rm .dvc/tmp/rwlock, when no dvc runs"
 
 
 def test_a_full_disk_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

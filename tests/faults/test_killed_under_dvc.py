@@ -12,8 +12,9 @@ import psutil
 import pytest
 from safetensors.numpy import load_file
 
-from pipeline.config import ROOT
 from tests.conftest import copy_repository, environment_of_copy
+from tests.faults.conftest import Undisturbed
+from tests.faults.small_run import SETTINGS
 
 # Python runs this at its start: whatever is about to complete the file waits there to be killed.
 STOP_BEFORE = """
@@ -30,35 +31,11 @@ REPRO = [sys.executable, "-m", "dvc", "repro", "train"]
 
 
 @pytest.fixture(scope="module")
-def overrides(help_packages: Path) -> list[str]:
-    return [
-        f"data.packages='{help_packages}'",
-        "data.train_sentences=null",
-        "data.vocabulary_size=100",
-        "data.near_duplicate_jaccard=1",
-        "data.dev_sentences=6",
-        "tracking=off",
-    ]
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory, overrides: list[str]) -> Path:
+def clone(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Path:
     folder = tmp_path_factory.mktemp("killed") / "clone"
+    overrides = [*SETTINGS, f"data.packages='{help_packages}'"]
     copy_repository(folder, "fault", " ".join(f'"{one}"' for one in overrides))
     return folder
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, overrides: list[str]) -> Path:
-    """The members of a run by hand."""
-    root = tmp_path_factory.mktemp("undisturbed")
-    for stage in ("prepare", "train"):
-        subprocess.run(
-            [sys.executable, "-m", f"stages.{stage}", "experiment=fault", *overrides,
-             f"io.root={root}"],
-            cwd=ROOT, env=environment_of_copy(), check=True, capture_output=True,
-        )  # fmt: skip
-    return root / "train" / "nmt_ende"
 
 
 def _kill_before(file: str, clone: Path, folder: Path) -> None:
@@ -76,7 +53,8 @@ def _kill_before(file: str, clone: Path, folder: Path) -> None:
         while not stopped.exists() and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         reached = stopped.exists()
-        for process in [*psutil.Process(run.pid).children(recursive=True), run]:
+        # DVC first: it would write to its own files when what it has started ends.
+        for process in [run, *psutil.Process(run.pid).children(recursive=True)]:
             process.kill()
         run.wait()
     assert reached, (folder / "log").read_text()[-4000:]
@@ -93,8 +71,9 @@ def _weights(folder: Path) -> dict[str, dict[str, bytes]]:
 
 @pytest.mark.parametrize("file", ["state_00000012.pt", "average.safetensors"])
 def test_case_19_killed_training_goes_on(
-    file: str, clone: Path, undisturbed: Path, tmp_path: Path
+    file: str, clone: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
+    whole = undisturbed.run.root / "train" / "nmt_ende"
     trained = clone / "outputs" / "train" / "nmt_ende"
     for seed in (1, 2):  # of the case before
         (trained / f"seed_{seed}" / "part.json").unlink(missing_ok=True)
@@ -108,9 +87,9 @@ def test_case_19_killed_training_goes_on(
     )
     assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-4000:]
     assert "goes on after update" in again.stdout + again.stderr
-    assert _weights(trained) == _weights(undisturbed)
+    assert _weights(trained) == _weights(whole)
     assert (trained / "seed_1" / "curve.csv").read_bytes() == (
-        undisturbed / "seed_1" / "curve.csv"
+        whole / "seed_1" / "curve.csv"
     ).read_bytes()
 
 
