@@ -21,6 +21,11 @@ from pipeline.config import ROOT
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+# How many jobs a stage runs side by side, as joblib counts cores: one after the other in its own
+# process, as other tests have the cores, but where `side_by_side` asks for more.
+_CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
+os.environ.setdefault(_CORES_OF_A_STAGE, "1")
+
 # Invented words: English, German, French.
 _VERBS = [
     ("Open", "Öffnen", "Ouvrez"),
@@ -62,6 +67,14 @@ _LONGEST_FIRST = (
     "pipeline/report/page/test_browser.py",
     "stages/test_sweep_failures.py",
 )
+
+
+@pytest.fixture(scope="module")
+def side_by_side() -> Iterator[None]:
+    """The stages that a module of tests starts run two jobs at once, each in its own process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(_CORES_OF_A_STAGE, "2")
+        yield
 
 
 @pytest.fixture(scope="session")

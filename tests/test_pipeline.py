@@ -15,6 +15,8 @@ from pipeline.config import ROOT
 from pipeline.metrics.error_detection import CONSTANT
 from tests.conftest import copy_repository, environment_of_copy
 
+pytestmark = pytest.mark.usefixtures("side_by_side")
+
 _REPORT = yaml.safe_load((ROOT / "conf" / "report" / "default.yaml").read_text())
 _DATA_SETS = ("apn-tab:nmt", "apn-tab:asr")
 TABLES = {

@@ -44,6 +44,11 @@ def _measured(run: SmallRun) -> tuple[dict[str, float], dict[str, int]]:
     return seconds, files
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _processes_of_their_own(side_by_side: None) -> None:
+    """Jobs are disturbed in their own processes, and compared to those of a single one."""
+
+
 @pytest.fixture
 def moments(request: pytest.FixtureRequest) -> int:
     """At how many moments each stage is killed."""

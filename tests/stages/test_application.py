@@ -16,6 +16,8 @@ from pipeline.config import ROOT
 from pipeline.errors import ConfigError
 from stages import code_digest, declared_params
 
+pytestmark = pytest.mark.usefixtures("side_by_side")
+
 # A stage of tests: named as one of dvc.yaml, so that params are taken from there.
 STAGE = """
 import os, sys, time

@@ -19,6 +19,8 @@ from tests.conftest import copy_repository, environment_of_copy
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare, train
 
+pytestmark = pytest.mark.usefixtures("side_by_side")
+
 SMALL = (
     "experiment=laptop",
     *("ensemble.seeds=[1,2]", "decode.batch_sentences=4", "decode.also=[teacher_forcing]"),

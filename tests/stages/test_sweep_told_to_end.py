@@ -19,6 +19,8 @@ from pipeline.config import ROOT
 
 from .trained_members import prepare_and_train
 
+pytestmark = pytest.mark.usefixtures("side_by_side")
+
 
 def alive(session: int) -> list[psutil.Process]:
     """The processes of a session, whatever groups they are in."""

@@ -12,6 +12,9 @@ import pytest
 from pipeline.config import ROOT
 
 # Leaves a member of seed 2 undone until a file is there, and notes whom it trains.
+
+pytestmark = pytest.mark.usefixtures("side_by_side")
+
 TRAINER = """
 from pathlib import Path
 from pipeline.errors import DataError
