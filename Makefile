@@ -35,7 +35,7 @@ test-faults: setup ## The long fault tests: every stage killed at 20 moments (on
 
 # Code of numba is seen where numba does not compile it.
 coverage: setup ## Which lines of pipeline/ the tests run, all but tests/faults (fewer: ONLY=tests/pipeline)
-	pytest -n auto --maxprocesses 4 --dist loadfile --ignore=tests/faults --cov --cov-report= $(ONLY)
+	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=tests/faults --cov --cov-report= $(ONLY)
 	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
 	  tests/pipeline/metrics/test_order_sums.py tests/pipeline/uncertainty/test_kernel.py
 
