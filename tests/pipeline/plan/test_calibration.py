@@ -1,0 +1,35 @@
+"""This machine is timed on a task's own model: numbers that a core can have, of either family."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF, plain, typed
+from pipeline.fairseq_bridge.costs import model_costs
+from pipeline.plan.calibration import Lengths, this_machine
+
+VOCAB_SIZE = 120
+
+
+@pytest.mark.parametrize(("task", "lengths"), [("nmt_ende", (12, 14, None)), ("asr", (90, 8, 40))])
+def test_this_machine_is_timed(task: str, lengths: tuple[int, int, int | None]) -> None:
+    threads = torch.get_num_threads()
+    few = [
+        "train.batch_tokens=100",
+        "decode.beam=2",
+        "decode.batch_sentences=2",
+        "ensemble.seeds=[1]",
+    ]
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        config = typed(compose("pipeline", [f"task={task}", *few]))
+    settings = plain(config.model.settings)
+    costs = model_costs(config.model.architecture, settings, VOCAB_SIZE, *lengths)
+    found = this_machine(config, costs, Lengths(*lengths), VOCAB_SIZE)
+    torch.set_num_threads(threads)
+    for flops in (found.train_flops, found.decode_flops):
+        assert 1e5 < flops < 1e13  # from a slow core on a tiny model to more than any core has
+    assert found.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
