@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # process, as other tests have the cores, but where `side_by_side` asks for more.
 _CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
 os.environ.setdefault(_CORES_OF_A_STAGE, "1")
+# As stages do, and before a test imports torch: one thread a process, whatever is imported first.
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
 # Invented words: English, German, French.
 _VERBS = [
