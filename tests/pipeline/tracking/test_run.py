@@ -193,7 +193,7 @@ def test_a_sweep_that_cannot_be_tracked_does_not_start(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_eight_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
     script = tmp_path / "begin.py"
     script.write_text(
         "import sys, time\n"
@@ -205,17 +205,17 @@ def test_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) -> Non
         "with initialize_config_dir(version_base='1.3', config_dir=str(CONF)):\n"
         "    settings = typed(compose('pipeline', [f\"io.root='{root}'\"]))\n"
         "(root.parent / f'ready {number}').touch()\n"
-        "while len(list(root.parent.glob('ready *'))) < 4:\n"
+        "while len(list(root.parent.glob('ready *'))) < 8:\n"
         "    time.sleep(0.05)\n"
         "with open_run(settings, 'metrics', name=number) as log:\n"
         "    log.metrics({f'm{one}': one for one in range(600)})\n"
     )
     root = tmp_path / "out"
     command = [sys.executable, str(script), str(root)]
-    runs = [subprocess.Popen([*command, str(one)], cwd=ROOT, env=ENVIRONMENT) for one in range(4)]
-    assert [run.wait() for run in runs] == [0] * 4
+    runs = [subprocess.Popen([*command, str(one)], cwd=ROOT, env=ENVIRONMENT) for one in range(8)]
+    assert [run.wait() for run in runs] == [0] * 8
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     found = client.search_runs(["1"])
-    assert sorted(run.info.run_name for run in found) == [str(one) for one in range(4)]
+    assert sorted(run.info.run_name for run in found) == [str(one) for one in range(8)]
     assert {len(run.data.metrics) for run in found} == {600}
     assert len(client.search_experiments()) == 2  # MLflow's own, and the task's

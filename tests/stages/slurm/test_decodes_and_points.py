@@ -13,12 +13,12 @@ from tests.stages.trained_members import FEW_SETS, prepare_and_train
 from .conftest import Cluster
 from .test_slurm import ON_SLURM, done, launch
 
-PART = "random_init.prex.newstest14"
+SETS = ("newstest14", "PRM")
 SMALL = (
     *("experiment=laptop", "ensemble.seeds=[1,2]", "tracking=off", "~report.figures"),
     *("decode.beam=2", "decode.batch_sentences=4", "decode.part_sentences=2", "decode.also=[]"),
     *("decode.subsets_per_size=0", "uncertainty.beam=2"),
-    *("~task.test_sets.PRM", *FEW_SETS),
+    *FEW_SETS,
 )
 
 
@@ -39,6 +39,12 @@ def n_job(slurm: Cluster, name: str) -> int:
     return slurm.command("scontrol", "-o", "show", "job").count(f" JobName={name} ")
 
 
+def stores(root: Path) -> dict[str, bytes]:
+    parts = [f"random_init.prex.{name}" for name in SETS]
+    folder = root / "decode" / "nmt_ende"
+    return {part: (folder / part / "store.h5").read_bytes() for part in parts}
+
+
 def test_shards_over_jobs_join_into_the_bytes_of_one_decode(
     slurm: Cluster, trained: Path, tmp_path: Path
 ) -> None:
@@ -46,9 +52,8 @@ def test_shards_over_jobs_join_into_the_bytes_of_one_decode(
     done(launch(dict(os.environ), "decode", f"io.root={here}", *SMALL))
     sharded = (f"io.root={there}", "decode.shards=2", *SMALL, *ON_SLURM)
     done(launch(slurm.environment, "decode", *sharded))
-    assert n_job(slurm, "decode") == 2 + 1  # the shards, then the store
-    one, other = (root / "decode" / "nmt_ende" / PART / "store.h5" for root in (here, there))
-    assert one.read_bytes() == other.read_bytes()
+    assert n_job(slurm, "decode") == len(SETS) * 2 + len(SETS)  # shards, then a job a store
+    assert stores(there) == stores(here)
 
 
 def test_as_many_points_as_the_cluster_has_places_equal_local_ones(
