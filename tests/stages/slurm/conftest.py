@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -77,6 +78,11 @@ class Cluster:
             words, env=self.environment, capture_output=True, text=True, check=False, timeout=30
         )
         return result.stdout
+
+    def jobs(self, name: str) -> set[str]:
+        """The numbers of all jobs of a name, ended ones too; a task of an array is a job."""
+        listing = self.command("scontrol", "-o", "show", "job")
+        return set(re.findall(rf"^JobId=(\d+) .*\bJobName={name} ", listing, re.MULTILINE))
 
 
 @pytest.fixture(scope="session")

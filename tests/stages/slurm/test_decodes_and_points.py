@@ -35,10 +35,6 @@ def beside(trained: Path, root: Path) -> Path:
     return root
 
 
-def n_job(slurm: Cluster, name: str) -> int:
-    return slurm.command("scontrol", "-o", "show", "job").count(f" JobName={name} ")
-
-
 def stores(root: Path) -> dict[str, bytes]:
     parts = [f"random_init.prex.{name}" for name in SETS]
     folder = root / "decode" / "nmt_ende"
@@ -51,8 +47,10 @@ def test_shards_over_jobs_join_into_the_bytes_of_one_decode(
     here, there = beside(trained, tmp_path / "local"), beside(trained, tmp_path / "slurm")
     done(launch(dict(os.environ), "decode", f"io.root={here}", *SMALL))
     sharded = (f"io.root={there}", "decode.shards=2", *SMALL, *ON_SLURM)
+    before = slurm.jobs("decode")
     done(launch(slurm.environment, "decode", *sharded))
-    assert n_job(slurm, "decode") == len(SETS) * 2 + len(SETS)  # shards, then a job a store
+    n_job = len(slurm.jobs("decode") - before)
+    assert n_job == len(SETS) * 2 + len(SETS)  # shards, then a job a store
     assert stores(there) == stores(here)
 
 
@@ -60,6 +58,7 @@ def test_as_many_points_as_the_cluster_has_places_equal_local_ones(
     slurm: Cluster, trained: Path, tmp_path: Path
 ) -> None:
     summaries = []
+    before = slurm.jobs("sweep")
     for where, environment, launcher in (
         ("local", dict(os.environ), ()),
         ("slurm", slurm.environment, ON_SLURM),
@@ -68,5 +67,5 @@ def test_as_many_points_as_the_cluster_has_places_equal_local_ones(
         swept = ("-m", "uncertainty.temperature=1,2,5,10", f"io.root={root}", *SMALL, *launcher)
         done(launch(environment, "sweep", *swept))
         summaries.append((root / "sweep" / "nmt_ende" / "summary.csv").read_bytes())
-    assert n_job(slurm, "sweep") == 4  # as many as the node has cores
+    assert len(slurm.jobs("sweep") - before) == 4  # as many as the node has cores
     assert summaries[0] == summaries[1]

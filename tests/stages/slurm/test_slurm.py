@@ -85,9 +85,9 @@ def test_three_members_as_an_array_equal_local_ones(
 ) -> None:
     here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
     done(start(dict(os.environ), "train", here, "train.updates=20"))
+    before = slurm.jobs("train")
     done(start(slurm.environment, "train", there, "train.updates=20", *ON_SLURM))
-    jobs = slurm.command("scontrol", "-o", "show", "job").splitlines()
-    assert sum("ArrayTaskId=" in job for job in jobs) == 3
+    assert len(slurm.jobs("train") - before) == 3
     assert weights(there) == weights(here)
     assert len(set(weights(there).values())) == 3
 
@@ -98,13 +98,14 @@ def test_a_killed_job_is_put_back_and_ends_with_the_same_weights(
     settings = ("train.updates=300", "ensemble.seeds=[0]")
     here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
     done(start(dict(os.environ), "train", here, *settings))
+    before = slurm.jobs("train")
     process = start(slurm.environment, "train", there, *settings, *ON_SLURM)
     deadline = time.monotonic() + WAIT_SECONDS
     while not list(there.glob("resume/train/nmt_ende/*/state_*.pt")):
         if time.monotonic() > deadline or process.poll() is not None:
             pytest.fail(f"no state to go on from: {finish(process)[-3000:]}")
         time.sleep(0.1)
-    (job,) = slurm.command("squeue", "--noheader", "--format=%A").split()
+    (job,) = slurm.jobs("train") - before
     slurm.command("scontrol", "requeue", job)
     done(process)
     assert "Restarts=1" in slurm.command("scontrol", "-o", "show", "job", job)
