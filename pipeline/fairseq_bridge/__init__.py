@@ -9,6 +9,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # What fairseq takes, at its import, for a task and a criterion that nothing here uses: a second or
 # more of every process.
@@ -25,7 +29,7 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
     already there makes the first a no-op, a higher level hides the second. The deprecated calls
     that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
-    are not shown. scikit-learn and scipy.stats, if not loaded yet, stay so.
+    are not shown. scikit-learn, scipy.stats and torch's compiler, if not loaded yet, stay so.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -34,7 +38,9 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     try:
         with warnings.catch_warnings(), _not_needed_left_out():
             warnings.simplefilter("ignore", DeprecationWarning)
-            return importlib.import_module(module)
+            imported = importlib.import_module(module)
+        _leave_compiler_out()
+        return imported
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
@@ -53,3 +59,24 @@ def _not_needed_left_out() -> Iterator[None]:
     finally:
         for name in left_out:
             del sys.modules[name]
+
+
+def _leave_compiler_out() -> None:
+    """Keep torch from importing its compiler, which nothing here uses: a second of a process.
+
+    It would at the first call of an optimiser's methods, to mark them as not to be compiled, and at
+    the first key padding mask, whose shape it checks by the compiler's means.
+    """
+    from torch.nn import functional
+    from torch.optim import Optimizer
+
+    for method in vars(Optimizer).values():
+        marked = getattr(method, "__wrapped__", None)
+        if marked is not None:
+            vars(marked)["__dynamo_disable"] = marked
+    vars(functional)["_check_key_padding_mask"] = _check_shape
+
+
+def _check_shape(mask: Tensor, n_source: int, n_sentence: int) -> None:
+    expected = (n_sentence, n_source)
+    assert mask.shape == expected, f"a key padding mask must be {expected}, got {tuple(mask.shape)}"

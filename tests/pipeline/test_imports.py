@@ -36,3 +36,30 @@ def test_fairseq_comes_without_what_it_does_not_need_here_and_leaves_the_place_f
         [sys.executable, "-c", FAIRSEQ], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "[]\n1.0 1.0"), done.stderr
+
+
+COMPILER = """
+import sys
+from pipeline.fairseq_bridge import import_fairseq
+Adam = import_fairseq("fairseq.optim.adam").Adam
+attend = import_fairseq("fairseq.modules").MultiheadAttention(4, 2, self_attention=True)
+import torch
+optimiser, x, last = Adam(attend.parameters()), torch.ones(3, 2, 4), torch.zeros(2, 3).bool()
+optimiser.zero_grad()
+attend(x, x, x, key_padding_mask=last)[0].sum().backward()
+optimiser.step()
+optimiser.load_state_dict(optimiser.state_dict())
+print([name for name in ("torch._dynamo", "sympy") if name in sys.modules], end="")
+try:
+    attend(x, x, x, key_padding_mask=last[:, :2])
+except AssertionError as error:
+    print(error, end="")
+"""
+
+
+def test_a_step_of_training_comes_without_the_compiler_of_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILER], capture_output=True, text=True, check=False
+    )
+    told = "[]a key padding mask must be (2, 3), got (2, 2)"
+    assert (done.returncode, done.stdout) == (0, told), done.stderr
