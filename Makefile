@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
+# Where this is set, as in many containers, each of hundreds of processes compiles the same files.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help setup repro test test-faults coverage mutants check bench dry-run docs ui
 .DEFAULT_GOAL := help

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn, cast
@@ -163,10 +164,9 @@ def run_pieces(config: PipelineConfig, folder: PartFolder, pieces: Mapping[str, 
 
 def declared_params(stage: str) -> list[str] | None:
     """The keys of the composed config that dvc.yaml lists as params of a stage; None: no limit."""
-    stages = yaml.safe_load(_DVC_YAML.read_text(encoding="utf-8"))["stages"]
-    if stage not in stages:
+    if stage not in _dvc_stages():
         return None
-    for entry in stages[stage].get("params", []):
+    for entry in _dvc_stages()[stage].get("params", []):
         if isinstance(entry, dict):
             for path, keys in entry.items():
                 if path.endswith("resolved.yaml"):
@@ -179,7 +179,7 @@ def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
 
     It stands in the digest of every part, so that an edit of code makes the parts again.
     """
-    deps = yaml.safe_load(_DVC_YAML.read_text(encoding="utf-8"))["stages"][stage]["deps"]
+    deps = _dvc_stages()[stage]["deps"]
     paths = [ROOT / dep for dep in deps if dep.startswith(("pipeline/", "stages/"))]
     sources = [source for path in paths for source in sorted(path.rglob("*.py")) or [path]]
     for function in implementations:
@@ -187,6 +187,12 @@ def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
         if source not in sources and not source.is_relative_to(ROOT / "pipeline"):
             sources.append(source)
     return digest([file_sha256(source) for source in sources])
+
+
+@cache
+def _dvc_stages() -> dict[str, Any]:
+    stages: dict[str, Any] = yaml.safe_load(_DVC_YAML.read_text(encoding="utf-8"))["stages"]
+    return stages
 
 
 def _source(function: Callable[..., Any]) -> Path:

@@ -143,8 +143,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores, as many tests wait for programs that they have started."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two processes more than cores, as many tests wait for programs that they have started."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
