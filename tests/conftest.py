@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import itertools
 import os
 import shutil
@@ -28,6 +29,7 @@ os.environ.setdefault(_CORES_OF_A_STAGE, "1")
 # As stages do, and before a test imports torch: one thread a process, whatever is imported first.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
+gc.set_threshold(50_000)
 
 # Invented words: English, German, French.
 _VERBS = [
