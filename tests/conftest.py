@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # How many jobs a stage runs side by side, as joblib counts cores: one after the other in its own
 # process, as other tests have the cores, but where `side_by_side` asks for more.
-_CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
-os.environ.setdefault(_CORES_OF_A_STAGE, "1")
+CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
+os.environ.setdefault(CORES_OF_A_STAGE, "1")
 # As stages do, and before a test imports torch: one thread a process, whatever is imported first.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
@@ -78,7 +78,7 @@ _LONGEST_FIRST = (
 def side_by_side() -> Iterator[None]:
     """The stages that a module of tests starts run two jobs at once, each in its own process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(_CORES_OF_A_STAGE, "2")
+        patch.setenv(CORES_OF_A_STAGE, "2")
         yield
 
 

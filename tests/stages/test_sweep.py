@@ -15,11 +15,9 @@ from mlflow import MlflowClient
 
 from pipeline.config import ROOT
 from pipeline.report.sweep import Point, draw, summary
-from tests.conftest import copy_repository, environment_of_copy
+from tests.conftest import CORES_OF_A_STAGE, copy_repository, environment_of_copy
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare, train
-
-pytestmark = pytest.mark.usefixtures("side_by_side")
 
 SMALL = (
     "experiment=laptop",
@@ -30,9 +28,9 @@ SMALL = (
 )
 
 
-def stage(name: str, root: Path, *arguments: str) -> str:
+def stage(name: str, root: Path, *arguments: str, at_once: int = 1) -> str:
     command = [sys.executable, "-m", f"stages.{name}", *arguments, f"io.root='{root}'", *SMALL]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), CORES_OF_A_STAGE: str(at_once)}
     result = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -46,7 +44,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepare(root / "prepare" / "nmt_ende")
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
     stage("decode", root, "decode.beam=2")
-    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2")
+    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2", at_once=2)
     return root
 
 

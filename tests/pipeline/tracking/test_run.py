@@ -15,6 +15,7 @@ from mlflow.entities import Run
 from pipeline.config import CONF, ROOT, PipelineConfig, typed
 from pipeline.errors import MachineError
 from pipeline.tracking import metric_name, open_run
+from tests.conftest import CORES_OF_A_STAGE
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 
@@ -130,7 +131,7 @@ def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def _sweep(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
+def _sweep(folder: Path, body: str, at_once: int = 1) -> subprocess.CompletedProcess[str]:
     """A sweep of three temperatures with a stage of this body, results in {folder}/out."""
     script = folder / "stage.py"
     script.write_text(
@@ -149,7 +150,7 @@ def _sweep(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, script, "-m", *sweep],
         check=False,
         cwd=ROOT,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, CORES_OF_A_STAGE: str(at_once)},
         capture_output=True,
         text=True,
     )
@@ -167,7 +168,7 @@ def _parent_and_children(root: Path) -> tuple[Run, list[Run]]:
 
 
 def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Path) -> None:
-    result = _sweep(tmp_path, "pass")
+    result = _sweep(tmp_path, "pass", at_once=2)
     assert result.returncode == 0, result.stderr
     parent, children = _parent_and_children(tmp_path / "out")
     assert [run.info.status for run in (parent, *children)] == ["FINISHED"] * 4
