@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-# What fairseq takes, at its import, for a task and a criterion that nothing here uses: a second or
-# more of every process.
+# What fairseq takes, at its import, for a task, a criterion and a printed table that nothing here
+# uses: a second or more of every process.
 _NOT_NEEDED = {
     "sklearn": ("metrics",),
     "sklearn.metrics": ("f1_score", "matthews_corrcoef"),
     "scipy.stats": ("pearsonr", "spearmanr"),
+    "tabulate": ("tabulate",),
 }
 
 
@@ -29,7 +30,7 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
     already there makes the first a no-op, a higher level hides the second. The deprecated calls
     that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
-    are not shown. scikit-learn, scipy.stats and torch's compiler, if not loaded yet, stay so.
+    are not shown. What of `_NOT_NEEDED` and of torch's compiler is not loaded yet, stays so.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level

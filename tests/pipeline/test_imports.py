@@ -24,10 +24,13 @@ FAIRSEQ = """
 import sys
 from pipeline.fairseq_bridge import import_fairseq
 import_fairseq("fairseq.trainer")
-print([name for name in ("sklearn", "sklearn.metrics", "scipy.stats") if name in sys.modules])
+absent = ("sklearn", "sklearn.metrics", "scipy.stats", "tabulate", "wcwidth")
+print([name for name in absent if name in sys.modules])
 from scipy.stats import spearmanr
 from sklearn.metrics import f1_score
-print(f1_score([1, 0], [1, 0]), round(spearmanr([1, 2, 3], [1, 2, 3]).statistic, 6), end="")
+from tabulate import tabulate
+print(f1_score([1, 0], [1, 0]), round(spearmanr([1, 2, 3], [1, 2, 3]).statistic, 6))
+print(tabulate([[1]], tablefmt="plain"), end="")
 """
 
 
@@ -35,7 +38,7 @@ def test_fairseq_comes_without_what_it_does_not_need_here_and_leaves_the_place_f
     done = subprocess.run(
         [sys.executable, "-c", FAIRSEQ], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "[]\n1.0 1.0"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "[]\n1.0 1.0\n1"), done.stderr
 
 
 COMPILER = """
