@@ -13,7 +13,7 @@ from pipeline.errors import ConfigError, StoreError
 from pipeline.lock import only_run
 from pipeline.parts import read_manifest, whole_folder
 from pipeline.sealed import seal
-from pipeline.store import SUBSET, Store, open_store, validate
+from pipeline.store import SUBSET, Store, look_ahead, open_store, validate
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from stages import run
@@ -35,9 +35,9 @@ def uncertainty(config: PipelineConfig) -> None:
     decodes = Path(config.io.root) / "decode" / config.task.name
     with ExitStack() as stack:
         parts = read_manifest(decodes)
-        stores = {
-            part: stack.enter_context(open_store(decodes / part / "store.h5")) for part in parts
-        }
+        paths = {part: decodes / part / "store.h5" for part in parts}
+        look_ahead(paths.values())
+        stores = {part: stack.enter_context(open_store(path)) for part, path in paths.items()}
         singles = [store for store in stores.values() if _is_single_member(store)]
         out = stack.enter_context(
             whole_folder(Path(config.io.root) / "uncertainty" / config.task.name)

@@ -16,7 +16,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell
 from pipeline.metrics.statistic import FloatArray
 from pipeline.parts import read_json
-from pipeline.store import SEARCHES, Store, open_store
+from pipeline.store import SEARCHES, Store, look_ahead, open_store
 
 SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
 _NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
@@ -86,9 +86,10 @@ def read_decodes(
     averaged model where its ensemble is `checkpoint_average`: neither has a combination. Raises
     StoreError for a store that cannot be read, DataError for one of a test set that is not there.
     """
+    paths = {part: folder / part / "store.h5" for part in parts}
+    look_ahead(paths.values())
     decodes = {}
-    for part in parts:
-        path = folder / part / "store.h5"
+    for part, path in paths.items():
         with open_store(path) as store:
             decodes[part] = _decode(store, task, test_sets)
     return decodes

@@ -2,7 +2,7 @@
 
 from pipeline.store.attributes import SEARCHES, SUBSET
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics, TopK
-from pipeline.store.reader import Store, is_store, open_store
+from pipeline.store.reader import Store, is_store, look_ahead, open_store
 from pipeline.store.schema import Flag
 from pipeline.store.validate import validate
 from pipeline.store.writer import StoreWriter
@@ -17,6 +17,7 @@ __all__ = [
     "TokenStatistics",
     "TopK",
     "is_store",
+    "look_ahead",
     "open_store",
     "validate",
 ]

@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,38 +19,53 @@ _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGFPE}
 _STDOUT, _STDERR = 1, 2
 
 
-def in_child(look: Callable[[Path], list[str]], path: Path) -> list[str]:
-    """What `look` says of a file, looking in a fork of this process: milliseconds, not a start.
+def in_child(look: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[list[str]]:
+    """What `look` says of each file, looking in a fork of this process: milliseconds, not a start.
 
-    A file that ends that process is one sentence. Raises MachineError where the look itself fails,
-    for want of memory for one.
+    A file that ends that process is one sentence, and the next one goes on behind it. Raises
+    MachineError where the look itself fails, for want of memory for one.
     """
+    found: list[list[str]] = []
+    while len(found) < len(paths):
+        code, answers, error = _looked_at(look, paths[len(found) :])
+        found += [json.loads(one) for one in answers]
+        if code == 0:
+            break
+        path = paths[len(found)]
+        if code not in _CRASHES:
+            raise MachineError(f"{path} could not be checked: {error or f'exit code {code}'}")
+        reason = signal.Signals(-code).name
+        rule = "must be whole and sound HDF5, got a file that ends its reader"
+        found.append([f"{path} {rule}: {reason}"])
+    return found
+
+
+def _looked_at(
+    look: Callable[[Path], list[str]], paths: Sequence[Path]
+) -> tuple[int, list[str], str]:
+    """The exit code of a child, a line for each file that it came to the end of, and its error."""
     answer, answering = os.pipe()
     with warnings.catch_warnings():
         # Python 3.12 warns of threads beside a fork; this child waits for none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _answer_and_end(look, path, answering)
+        _answer_and_end(look, paths, answering)
     os.close(answering)
     try:
         with os.fdopen(answer, encoding="utf-8") as pipe:
-            text = pipe.read()
+            *lines, rest = pipe.read().split("\n")
     except BaseException:
         os.kill(child, signal.SIGKILL)
         raise
     finally:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code == 0:
-        faults: list[str] = json.loads(text)
-        return faults
-    if code in _CRASHES:
-        reason = signal.Signals(-code).name
-        return [f"{path} must be whole and sound HDF5, got a file that ends its reader: {reason}"]
-    raise MachineError(f"{path} could not be checked: {text or f'exit code {code}'}")
+    return code, lines, rest
 
 
-def _answer_and_end(look: Callable[[Path], list[str]], path: Path, answering: int) -> NoReturn:
+def _answer_and_end(
+    look: Callable[[Path], list[str]], paths: Sequence[Path], answering: int
+) -> NoReturn:
     """What the child does; a crash of it prints nothing and dumps no memory."""
     code = 1
     try:
@@ -61,9 +76,10 @@ def _answer_and_end(look: Callable[[Path], list[str]], path: Path, answering: in
         os.dup2(nowhere, _STDERR)
         with os.fdopen(answering, "w", encoding="utf-8") as pipe:
             try:
-                pipe.write(json.dumps(look(path)))
+                for path in paths:
+                    print(json.dumps(look(path)), file=pipe, flush=True)
                 code = 0
             except BaseException as error:  # noqa: BLE001 - the parent raises it
-                pipe.write(f"{type(error).__name__} {error}")
+                pipe.write(" ".join([type(error).__name__, *str(error).split()]))
     finally:
         os._exit(code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +17,11 @@ from pipeline.store.child import in_child
 from pipeline.store.place import place_of
 from pipeline.store.schema import DATASETS, TEXT, Flag
 from pipeline.store.structure import one_line, structure_faults
+
+# A file as it is now: its path, and what differs between files of one name.
+_Version = tuple[Any, ...]
+# What keeps a file from being opened: each is looked at once, until it is another.
+_faults: dict[_Version, list[str]] = {}
 
 
 class Store:
@@ -138,7 +143,9 @@ def open_store(path: str | Path) -> Store:
     file that crashes the HDF5 library.
     """
     path = Path(path)
-    for fault in _known_faults(path, _version(path)):
+    version = _version(path)
+    _look_at([version])
+    for fault in _faults[version]:
         raise StoreError(fault)
     file = open_file(path)
     try:
@@ -160,19 +167,26 @@ def opening_faults(path: Path) -> list[str]:
     return [f"{path}: {fault}" for fault in faults]
 
 
-@cache
-def _known_faults(path: Path, version: tuple[int, ...]) -> list[str]:
-    """A file is looked at once, until it is another."""
-    return in_child(opening_faults, path)
+def look_ahead(paths: Iterable[Path]) -> None:
+    """Look at stores that are to be opened in one process for all, where each would take its own.
+
+    What is wrong with one is raised where it is opened.
+    """
+    _look_at([_version(path) for path in paths])
 
 
-def _version(path: Path) -> tuple[int, ...]:
-    """What differs between files of one name."""
+def _look_at(versions: Iterable[_Version]) -> None:
+    unknown = [one for one in versions if one not in _faults]
+    found = in_child(opening_faults, [path for path, *_ in unknown])
+    _faults.update(zip(unknown, found, strict=True))
+
+
+def _version(path: Path) -> _Version:
     try:
         found = path.stat()
     except OSError:
-        return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return (path,)
+    return path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def is_store(path: Path) -> bool:

@@ -14,4 +14,4 @@ def validate(path: str | Path) -> list[str]:
     Memory stays bounded whatever the size of the store. A file that cannot be read is one sentence;
     so is one that crashes the HDF5 library. Raises MachineError where the check itself cannot run.
     """
-    return in_child(store_faults, Path(path))
+    return in_child(store_faults, [Path(path)])[0]

@@ -22,7 +22,7 @@ from .trained_members import FEW_SETS, ONE_FIGURE, prepare, train
 SMALL = (
     "experiment=laptop",
     *("ensemble.seeds=[1,2]", "decode.batch_sentences=4", "decode.also=[teacher_forcing]"),
-    *("metrics.resamples=20", "uncertainty.beam=2"),
+    *("decode.parts_per_job=8", "metrics.resamples=20", "uncertainty.beam=2"),
     *FEW_SETS,
     *ONE_FIGURE,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import MachineError, StoreError
-from pipeline.store import open_store, validate
+from pipeline.store import look_ahead, open_store, validate
 from pipeline.store.child import in_child
 
 Write = Callable[..., Path]
@@ -146,8 +148,52 @@ def test_check_that_fails_is_told_and_leaves_no_process(tmp_path: Path):
 
     before = psutil.Process().children()
     with pytest.raises(MachineError, match="x could not be checked: MemoryError no room"):
-        in_child(out_of_memory, Path("x"))
+        in_child(out_of_memory, [Path("x")])
     assert psutil.Process().children() == before
+
+
+def test_files_behind_one_that_ends_its_reader_are_looked_at() -> None:
+    def look(path: Path) -> list[str]:
+        if path.name.startswith("bad"):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return [] if path.name == "good" else [f"{path}: odd\nname"]
+
+    names = ("bad 1", "good", "odd", "bad 2", "bad 3", "good")
+    ended = " must be whole and sound HDF5, got a file that ends its reader: SIGSEGV"
+    assert in_child(look, [Path(one) for one in names]) == [
+        [f"bad 1{ended}"],
+        [],
+        ["odd: odd\nname"],
+        [f"bad 2{ended}"],
+        [f"bad 3{ended}"],
+        [],
+    ]
+
+
+def test_stores_are_looked_at_ahead_and_each_says_its_own_fault(
+    write_store: Write, tmp_path: Path
+) -> None:
+    sound = write_store()
+    cut, absent = tmp_path / "cut.h5", tmp_path / "absent.h5"
+    cut.write_bytes(sound.read_bytes()[:100])
+    look_ahead([cut, sound, absent])
+    open_store(sound).close()
+    for path, rule in ((cut, "must be a whole HDF5 file"), (absent, "got no file")):
+        with pytest.raises(StoreError, match=f"{path.name} .*{rule}"):
+            open_store(path)
+    for path in (cut, absent):
+        path.write_bytes(sound.read_bytes())
+        open_store(path).close()
+
+
+def test_stores_that_were_looked_at_are_opened_without_another_process(
+    write_store: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_store()
+    look_ahead([path, path])
+    monkeypatch.delattr(os, "fork")
+    look_ahead([path])
+    open_store(path).close()
 
 
 @settings(
