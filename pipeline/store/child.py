@@ -22,15 +22,16 @@ _STDOUT, _STDERR = 1, 2
 def in_child(look: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[list[str]]:
     """What `look` says of each file, looking in a fork of this process: milliseconds, not a start.
 
-    A file that ends that process is one sentence, and the next one goes on behind it. Raises
-    MachineError where the look itself fails, for want of memory for one.
+    A file that ends that process, as the first that it looked at, is one sentence; one behind
+    others is looked at again by the next process, which goes on from there. Raises MachineError
+    where the look itself fails, for want of memory for one.
     """
     found: list[list[str]] = []
     while len(found) < len(paths):
         code, answers, error = _looked_at(look, paths[len(found) :])
         found += [json.loads(one) for one in answers]
-        if code == 0:
-            break
+        if answers:
+            continue
         path = paths[len(found)]
         if code not in _CRASHES:
             raise MachineError(f"{path} could not be checked: {error or f'exit code {code}'}")

@@ -170,6 +170,19 @@ def test_files_behind_one_that_ends_its_reader_are_looked_at() -> None:
     ]
 
 
+def test_a_file_is_not_blamed_for_one_that_was_looked_at_before_it() -> None:
+    before: list[str] = []
+
+    def look(path: Path) -> list[str]:
+        if "spoils its process" in before:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        before.append(path.name)
+        return []
+
+    names = ("sound", "spoils its process", "sound", "sound")
+    assert in_child(look, [Path(one) for one in names]) == [[], [], [], []]
+
+
 def test_stores_are_looked_at_ahead_and_each_says_its_own_fault(
     write_store: Write, tmp_path: Path
 ) -> None:
