@@ -11,10 +11,9 @@ import pytest
 
 from pipeline.config import ROOT
 
-# Leaves a member of seed 2 undone until a file is there, and notes whom it trains.
-
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
+# Leaves a member of seed 2 undone until a file is there, and notes whom it trains.
 TRAINER = """
 from pathlib import Path
 from pipeline.errors import DataError
