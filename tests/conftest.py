@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import itertools
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 # process, as other tests have the cores, but where `side_by_side` asks for more.
 CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
 os.environ.setdefault(CORES_OF_A_STAGE, "1")
-# As stages do, and before a test imports torch: one thread a process, whatever is imported first.
+# As stages do, and before a test imports torch: one thread a process, whatever is imported first,
+# and few looks for unreachable cycles.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 gc.set_threshold(50_000)
+atexit.register(gc.freeze)
 
 # Invented words: English, German, French.
 _VERBS = [

@@ -47,5 +47,5 @@ def write_sheet(folder: Path, name: str, sheet: Sheet) -> list[Path]:
         for suffix, absent in (("svg", ("Date", "Creator")), ("png", ("Software",))):
             paths.append(folder / f"{name}.{suffix}")
             figure.savefig(paths[-1], metadata=dict.fromkeys(absent))
-            figure.set_layout_engine("none")  # the second file has the layout of the first
+            figure.set_layout_engine(None)  # the second file has the layout of the first
     return paths
