@@ -41,6 +41,25 @@ def test_fairseq_comes_without_what_it_does_not_need_here_and_leaves_the_place_f
     assert (done.returncode, done.stdout) == (0, "[]\n1.0 1.0\n1"), done.stderr
 
 
+HYDRA = """
+from pipeline.fairseq_bridge import import_fairseq
+import_fairseq("fairseq.trainer")
+import_fairseq("pipeline.fairseq_bridge.vggtransformer")
+from hydra.core.config_store import ConfigStore
+store = ConfigStore.instance()
+print([name for name in store.repo if name not in ("hydra", "_dummy_empty_config_.yaml")], end="")
+store.store("mine", {})
+print([name for name in store.repo if name.startswith("mine")], end="")
+"""
+
+
+def test_fairseq_adds_nothing_to_what_hydra_composes_from() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HYDRA], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[]['mine.yaml']"), done.stderr
+
+
 COMPILER = """
 import sys
 from pipeline.fairseq_bridge import import_fairseq
