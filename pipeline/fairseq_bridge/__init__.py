@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from pipeline.config import settings_of_conf_alone
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -30,15 +32,15 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
     already there makes the first a no-op, a higher level hides the second. The deprecated calls
     that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
-    are not shown. What of `_NOT_NEEDED` and of torch's compiler is not loaded yet, stays so. Hydra
-    composes from the settings in conf/ alone, as before.
+    are not shown. What of `_NOT_NEEDED` and of torch's compiler is not loaded yet, stays so, and
+    fairseq's own settings stay out of what Hydra composes from.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     root.addHandler(logging.NullHandler())
     root.setLevel(logging.WARNING)
     try:
-        with warnings.catch_warnings(), _not_needed_left_out(), _kept_from_hydra():
+        with warnings.catch_warnings(), _not_needed_left_out(), settings_of_conf_alone():
             warnings.simplefilter("ignore", DeprecationWarning)
             imported = importlib.import_module(module)
         _leave_compiler_out()
@@ -61,27 +63,6 @@ def _not_needed_left_out() -> Iterator[None]:
     finally:
         for name in left_out:
             del sys.modules[name]
-
-
-@contextmanager
-def _kept_from_hydra() -> Iterator[None]:
-    """Within the block nothing is added to the store of settings that Hydra composes from.
-
-    fairseq adds its models, tasks and optimisers, for a command line of its own: names that could
-    be taken for the pipeline's, a quarter of a second to make, and to copy at each composition.
-    """
-    from hydra.core.config_store import ConfigStore
-
-    store = ConfigStore.store
-    ConfigStore.store = _add_nothing  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        ConfigStore.store = store  # type: ignore[method-assign]
-
-
-def _add_nothing(*_: object, **__: object) -> None:
-    pass
 
 
 def _leave_compiler_out() -> None:
