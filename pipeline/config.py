@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
+import yaml
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -67,11 +68,13 @@ __all__ = [
     "schema",
     "settings_of_conf_alone",
     "typed",
+    "typed_file",
     "unknown_key_message",
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
+_MOST = 2**63 - 1  # of whole numbers, as numpy has them
 # Settings that say where and how a run is carried out and never enter a result.
 MACHINE_KEYS = ("io", "part", "from_config", "tracking")
 
@@ -97,6 +100,26 @@ def typed(config: DictConfig) -> PipelineConfig:
     name_own_corpora(cast(PipelineConfig, merged))
     OmegaConf.set_readonly(merged, True)
     return cast(PipelineConfig, merged)
+
+
+def typed_file(path: Path, machine: DictConfig, given: Sequence[str]) -> PipelineConfig:
+    """The checked settings of a file that stage compose wrote.
+
+    Those of `given` that say where and how a run is carried out are as in `machine`. Raises
+    ConfigError naming the file and, where it is one of settings, the key, the rule and the value.
+    """
+    try:
+        _refuse_aliases(path)
+        settings = OmegaConf.load(path)
+        if not isinstance(settings, DictConfig):
+            raise ValueError("a list")
+        for key in given:
+            if key.split(".")[0] in MACHINE_KEYS:
+                OmegaConf.update(settings, key, OmegaConf.select(machine, key))
+        return typed(settings)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, ConfigError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"from_config must be a composed file, got {path}: {reason}") from None
 
 
 def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:
@@ -175,6 +198,17 @@ def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
             raise ConfigError(f"{key} must be {one.metadata['rule']}, got {plain(value)}")
         if any(isinstance(one, float) and not math.isfinite(one) for one in iterate_values(value)):
             raise ConfigError(f"{key} must be finite, got {plain(value)}")
+        if any(type(one) is int and abs(one) > _MOST for one in iterate_values(value)):
+            raise ConfigError(f"{key} must be at most {_MOST}, got {plain(value)}")
+
+
+def _refuse_aliases(path: Path) -> None:
+    """A few lines of aliases of aliases would be read for hours; a composed file has none."""
+    text = path.read_text(encoding="utf-8")
+    if "&" in text:
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError(f"an alias, *{event.anchor}")
 
 
 def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:

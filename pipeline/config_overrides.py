@@ -27,6 +27,9 @@ def check_overrides(arguments: list[str]) -> None:
     Raises ConfigError for a key, group or value that does not exist or is out of range, and for a
     file that is no plain YAML. Command lines that only ask for help pass unchecked here.
     """
+    for argument in arguments:
+        if not _is_utf8(argument):
+            raise ConfigError(f"the command line must be UTF-8, got {argument!a}")
     own, arguments = _own_folder(arguments)
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
         return
@@ -52,6 +55,14 @@ def yaml_message(error: YAMLError) -> str:
         mark = error.problem_mark
         return f"{mark.name}, line {mark.line + 1}, must be plain YAML, got: {error.problem}"
     return "a file of settings must be plain YAML, got: " + " ".join(str(error).split())
+
+
+def _is_utf8(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _RUN_FLAGS = ("--multirun", "-m", "--run", "-r")

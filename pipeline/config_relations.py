@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from omegaconf import ListConfig
+
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,8 +20,11 @@ _SPEECH_KINDS = ("harder", "meetings", "other_language", "telephone_prompts")
 def check_relations(config: PipelineConfig) -> None:
     """Raise ConfigError, naming key, rule and value, where settings do not go together."""
     for name in ("beam", "temperature", "length_norm"):
-        if config.uncertainty[name] == []:  # type: ignore[index]
+        values = config.uncertainty[name]  # type: ignore[index]
+        if values == []:
             raise ConfigError(f"uncertainty.{name} must have at least one value, got []")
+        if isinstance(values, list | ListConfig) and len({*values}) < len(values):
+            raise ConfigError(f"uncertainty.{name} must have distinct values, got {values}")
     _check_ensembles(config)
     if config.data.min_words > config.data.max_words:
         raise ConfigError(

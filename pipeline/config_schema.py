@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from omegaconf import MISSING
@@ -50,7 +51,7 @@ class IoConfig:
 
     root: str = MISSING
     store: str | None = None
-    out: str | None = None
+    out: str | None = _rule("null or a folder", lambda value: value != "", default=None)
     member_stores: list[str] = field(default_factory=list)
 
 
@@ -278,7 +279,10 @@ class UncertaintyConfig:
 
     name: str = MISSING
     beam: Any = _each("a whole number >= 1", lambda value: type(value) is int and value >= 1)
-    temperature: Any = _each("a number > 0", lambda value: _is_number(value) and value > 0)
+    temperature: Any = _each(
+        "a number > 0 that can be divided by",
+        lambda value: _is_number(value) and value > 0 and isfinite(1 / value),
+    )
     length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
     weights_from: str = _one_of("decoding", "prex", "expr")
     eos: str = _one_of("include", "zero")

@@ -45,7 +45,7 @@ def read_json(path: Path, stage: str, kind: type = dict) -> Any:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, kind):
             raise ValueError(f"not a {kind.__name__}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path} must be JSON, got a damaged file ({error}): run python -m stages.{stage} again"
         ) from None
@@ -66,13 +66,16 @@ def write_whole(path: Path, text: str) -> None:
 def whole_folder(target: Path) -> Iterator[Path]:
     """A temporary folder beside `target` that takes its place when the block ends without error.
 
-    At no moment does `target` hold a part of the old or of the new: it is whole or absent.
+    At no moment does `target` hold a part of the old or of the new: it is whole or absent. Where it
+    is a link, what it points to is replaced.
     """
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.building")
     replaced = target.with_name(f".{target.name}.replaced")
     for left_over in (temporary, replaced):
-        shutil.rmtree(left_over, ignore_errors=True)
+        _remove(left_over)
     temporary.mkdir()
     try:
         yield temporary
@@ -82,7 +85,14 @@ def whole_folder(target: Path) -> Iterator[Path]:
     if target.exists():
         target.replace(replaced)
     temporary.replace(target)
-    shutil.rmtree(replaced, ignore_errors=True)
+    _remove(replaced)
+
+
+def _remove(path: Path) -> None:
+    if path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class PartFolder:
@@ -123,12 +133,14 @@ class PartFolder:
 def read_manifest(root: Path) -> dict[str, str]:
     """Name -> digest of the parts of a folder.
 
-    Raises DataError where there is no manifest, or a part is not as it says: a run that was to
-    replace the parts did not end, or a file was lost.
+    Raises DataError where there is no manifest, or where it does not list the parts that are there,
+    as they are: a run that was to replace the parts did not end, or a file was lost.
     """
     stage = root.parent.name
     manifest: dict[str, str] = read_json(root / _MANIFEST, stage)
-    other = _not_made(root, manifest)
+    there = [path.parent.name for path in root.glob(f"*/{_PART}")]
+    other = [*_not_made(root, manifest), *sorted(one for one in there if one not in manifest)]
+    other = [one for one in other if not one.startswith(".")]
     if other:
         raise DataError(
             f"{root} must hold the parts of its manifest, got others or damaged ones for "
@@ -147,7 +159,7 @@ def _made_from(part: Path) -> str | None:
         # A cut or a missing file is found by its size; reading all weights would take minutes.
         whole = made["file_bytes"].items() <= _file_bytes(part).items()
         return str(made["digest"]) if whole else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -49,3 +49,23 @@ def check_seal(folder: Path, made_from: Mapping[str, str]) -> None:
             f"{folder} must be made from the decodes that are there, got older ones or none of "
             f"{', '.join(other)}: {again}"
         )
+
+
+def sealed_file(folder: Path, name: str) -> Path:
+    """A file of a folder {stage}/{task}: DataError where its manifest says that it is another.
+
+    Where there is no manifest, or it does not list the file, it is taken as it is.
+    """
+    path, manifest = folder / name, folder / _MANIFEST
+    if not manifest.is_file():
+        return path
+    stage = folder.parent.name
+    files = read_json(manifest, stage).get("files")
+    written = files.get(name) if isinstance(files, dict) else None
+    found = file_sha256(path) if path.is_file() else "no file"
+    if written not in (None, found):
+        raise DataError(
+            f"{path} must have the sha256 that stage {stage} wrote down, {written}, got {found}: "
+            f"run python -m stages.{stage} again"
+        )
+    return path

@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline import tracking
-from pipeline.config import CONF, MACHINE_KEYS, ROOT, PipelineConfig, masked, typed
+from pipeline.config import CONF, ROOT, PipelineConfig, masked, typed, typed_file
 from pipeline.config_overrides import check_overrides, yaml_message
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.lock import only_run
@@ -64,11 +64,18 @@ os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
 
 
-def run(stage: Stage, *, alone_in: Alone = "task", after_sweep: AfterSweep | None = None) -> None:
+def run(
+    stage: Stage,
+    *,
+    alone_in: Alone = "task",
+    after_sweep: AfterSweep | None = None,
+    in_parts: bool = False,
+) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
 
     alone_in: where one run of the stage at a time may write: results of its task, of all tasks
     (root), or nowhere, where the stage itself keeps its runs apart.
+    in_parts: whether it makes setting `part` alone where that is given.
     after_sweep: called once the jobs of a `--multirun` have ended; it may raise PipelineError.
 
     The keys that the stage's `params:` in dvc.yaml does not name read as missing, under DVC and by
@@ -86,16 +93,16 @@ def run(stage: Stage, *, alone_in: Alone = "task", after_sweep: AfterSweep | Non
             signal.signal(ending, _told_to_end)
     whole = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
     with _said_errors(stage.__name__):
-        application = whole(_application(stage, alone_in))
+        application = whole(_application(stage, alone_in, in_parts))
         tracking.run_and_end_sweep(application, after_sweep or (lambda _: None))
 
 
-def _application(stage: Stage, alone_in: Alone) -> Callable[[DictConfig], None]:
+def _application(stage: Stage, alone_in: Alone, in_parts: bool) -> Callable[[DictConfig], None]:
     name = stage.__name__
 
     def application(config: DictConfig) -> None:
         try:
-            _run_with_settings(stage, config, alone_in)
+            _run_with_settings(stage, _settings(config), alone_in, in_parts)
         except Exception as error:
             message = _sentence(error, name)
             _keep_reason(message or f"{type(error).__name__}: {error}")
@@ -310,8 +317,13 @@ def _sentence(error: Exception, name: str) -> str | None:
     return _refusal(error) if isinstance(error, OSError) else None
 
 
-def _run_with_settings(stage: Stage, config: DictConfig, alone_in: Alone) -> None:
-    settings = _settings(config)
+def _run_with_settings(
+    stage: Stage, settings: PipelineConfig, alone_in: Alone, in_parts: bool
+) -> None:
+    if settings.part is not None and not in_parts:
+        raise ConfigError(
+            f"part must be null, as stage {stage.__name__} has none, got {settings.part}"
+        )
     if settings.part is None:
         _run_logged(stage, settings, alone_in)
         return
@@ -367,24 +379,8 @@ def _settings(config: DictConfig) -> PipelineConfig:
         path = Path(HydraConfig.get().runtime.output_dir) / "settings.yaml"
         path.write_text(OmegaConf.to_yaml(config, resolve=True), encoding="utf-8")
         return typed(cast(DictConfig, OmegaConf.merge(config, {"from_config": str(path)})))
-    path = Path(config.from_config)
-    settings = _loaded(path)
     given = [str(one).split("=")[0] for one in HydraConfig.get().overrides.task]
-    for key in given:
-        if key.split(".")[0] in MACHINE_KEYS:
-            OmegaConf.update(settings, key, OmegaConf.select(config, key))
-    return typed(settings)
-
-
-def _loaded(path: Path) -> DictConfig:
-    try:
-        settings = OmegaConf.load(path)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"from_config must be a composed file, got {path}: {reason}") from None
-    if not isinstance(settings, DictConfig):
-        raise ConfigError(f"from_config must be a composed file, got a list in {path}")
-    return settings
+    return typed_file(Path(config.from_config), config, given)
 
 
 def _quoted(text: str) -> str:

@@ -102,4 +102,4 @@ def _prepared(config: PipelineConfig) -> Prepared:
 
 
 if __name__ == "__main__":
-    run(decode)
+    run(decode, in_parts=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline import tracking
 from pipeline.config import PipelineConfig, implementation
+from pipeline.errors import DataError
 from pipeline.metrics.calibration_cells import calibration_cells
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
 from pipeline.metrics.copy_through import copy_through_cells
@@ -23,7 +24,7 @@ from pipeline.metrics.token_detection import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
 from pipeline.parts import read_json, read_manifest, whole_folder, write_json
 from pipeline.report.figures import TaskEvidence, make_figures
-from pipeline.sealed import check_seal, seal
+from pipeline.sealed import check_seal, seal, sealed_file
 from pipeline.store import SUBSET
 from stages import run
 
@@ -37,6 +38,7 @@ def metrics(config: PipelineConfig) -> None:
     decoded = root / "decode" / task
     parts = read_manifest(decoded)
     check_seal(root / "uncertainty" / task, parts)
+    _check_measures(config, root / "uncertainty" / task)
     everything = read_decodes(decoded, parts, task, config.task.test_sets)
     decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
     cells = _cells(config, decodes, evaluation)
@@ -65,6 +67,19 @@ def _evaluation(config: PipelineConfig) -> RecordedEvaluation:
         f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
     )
+
+
+def _check_measures(config: PipelineConfig, folder: Path) -> None:
+    """Refuse measures that were made with other settings than those that cells are to name."""
+    settings = config.uncertainty
+    named = {"weights_from": settings.weights_from, "eos": settings.eos}
+    for path in sorted(folder.glob("*/checks.json")):
+        made = read_json(path, "uncertainty").get("settings", named)
+        if made != named:
+            raise DataError(
+                f"{path} must be of measures with the settings of uncertainty that metrics are "
+                f"given, {named}, got {made}: run python -m stages.uncertainty with them first"
+            )
 
 
 def _cells(
@@ -112,7 +127,7 @@ def _family_cells(
     root = Path(config.io.root)
     language = config.task.target_language
     rules = token_rules(
-        root / "prepare" / config.task.name / "fairseq" / f"dict.{language}.txt",
+        sealed_file(root / "prepare" / config.task.name, f"fairseq/dict.{language}.txt"),
         config.metrics.aligner,
         config.metrics.token_eos == "include",
     )
@@ -149,6 +164,11 @@ def _absent_sets(config: PipelineConfig) -> list[Cell]:
         _log.warning("%s is not there: sets that could not be prepared have no reason", path)
         return []
     absent = read_json(path, "prepare").get("absent_sets", {})
+    if not isinstance(absent, dict):
+        raise DataError(
+            f"{path} must have absent_sets as name and reason, got {absent!r}: "
+            "run python -m stages.prepare again"
+        )
     sets = config.task.test_sets
     return [
         absent_set_cell(config.task.name, role, reason, " ".join(sets[role].also_called))

@@ -25,7 +25,7 @@ from pipeline.report.page import PageContent, PageFigure, TaskFolders, page_figu
 from pipeline.report.paper_layouts import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
-from pipeline.sealed import check_seal
+from pipeline.sealed import check_seal, sealed_file
 from stages import run
 
 _log = logging.getLogger(__name__)
@@ -119,13 +119,14 @@ def _figures(metrics: Path) -> list[PageFigure]:
 def _folders(root: Path, task: str) -> TaskFolders:
     """Where the page finds a task's sentences, and the names of units that both sides share."""
     prepared = root / "prepare" / task
-    dictionaries = sorted((prepared / "fairseq").glob("dict.*.txt"))
+    names = sorted(path.name for path in (prepared / "fairseq").glob("dict.*.txt"))
+    dictionaries = [sealed_file(prepared, f"fairseq/{name}") for name in names]
     joint = len({file_sha256(path) for path in dictionaries}) == 1  # else ids are shown
     return TaskFolders(
         task,
         root / "decode" / task,
         root / "uncertainty" / task,
-        data_card=prepared / "data_card.md",
+        data_card=sealed_file(prepared, "data_card.md"),
         dictionary=dictionaries[0] if joint else None,
     )
 

@@ -72,4 +72,4 @@ def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: 
 
 
 if __name__ == "__main__":
-    run(train)
+    run(train, in_parts=True)

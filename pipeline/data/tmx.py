@@ -24,8 +24,8 @@ def iterate_units(path: Path, languages: Collection[str]) -> Iterator[dict[str, 
 
     `en` answers to `en-US` too; of a repeated language the first stands. White space is one space.
     Nothing outside the file is read. Raises DataError, naming file and line, where the file is
-    missing or no XML, where it declares entities, or where a unit or a tag is longer than a million
-    characters.
+    missing or no XML, where it declares entities or uses others than XML's own, or where a unit or
+    a tag is longer than a million characters.
     """
     parser = _UnitParser(path, languages)
     try:
@@ -59,6 +59,7 @@ class _UnitParser:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._parser.EntityDeclHandler = self._entity
+        self._parser.SkippedEntityHandler = self._skipped
 
     def units(self, chunk: bytes, *, last: bool) -> list[dict[str, str]]:
         """The units that end in this chunk of the file."""
@@ -102,6 +103,11 @@ class _UnitParser:
 
     def _entity(self, name: str, *_: object) -> None:
         self._refuse(f"no entity declarations, got one of {name!r}")
+
+    def _skipped(self, name: str, is_parameter: bool) -> None:
+        # Of a document type in another file, which is not read.
+        if not is_parameter:
+            self._refuse(f"no entities but those of XML itself, got &{name};")
 
     def _refuse(self, rule: str) -> NoReturn:
         raise DataError(f"{self._path}, line {self._parser.CurrentLineNumber} must have {rule}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
+from pipeline.errors import MachineError
 from pipeline.store.validate import validate
 
 
@@ -14,9 +16,13 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("validate", help="check every value of decode stores")
     command.add_argument("file", nargs="+")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as of any filter, whose reader may have enough
     faulty = False
     for path in parser.parse_args().file:
-        faults = validate(path)
+        try:
+            faults = validate(path)
+        except MachineError as error:
+            faults = [str(error)]
         print(*(faults or [f"{path}: a valid decode store"]), sep="\n")
         faulty |= bool(faults)
     return int(faulty)

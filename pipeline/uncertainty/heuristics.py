@@ -20,7 +20,7 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
     Returns xbleu and xwer, [sentence]: mean over ordered pairs of members of (100 - BLEU)^2 and of
     WER^2 between their best hypotheses; 0 for a single member; NaN without the decodes of all
     members and where a member has no hypothesis. Raises StoreError where a member store is of
-    another test set or of several members.
+    another test set or of several members, and where they are not one of each member.
     Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
@@ -33,6 +33,7 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
 
     sources = store.sources()
     texts = [_texts(store, member_store, sources) for member_store in member_stores]
+    _check_members(store, member_stores)
     present = has_hypothesis & np.all([[one is not None for one in row] for row in texts], axis=0)
     return {
         "xbleu": _mean_square(texts, present, lambda h, r: 100.0 - np.asarray(sentence_bleu(h, r))),
@@ -48,11 +49,28 @@ def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | Non
     return None
 
 
+def _check_members(store: Store, member_stores: Sequence[Store]) -> None:
+    if not all("members" in one.attributes for one in (store, *member_stores)):
+        return  # nobody has named them
+    names = [name for member_store in member_stores for name in member_store.members]
+    if sorted(names) != sorted(store.members):
+        raise StoreError(
+            f"{store.path}: the stores of its members must be one each of "
+            f"{', '.join(store.members)}, got those of {', '.join(names)}"
+        )
+
+
 def _texts(store: Store, member_store: Store, sources: list[str]) -> list[str | None]:
     if member_store.n_member != 1:
         raise StoreError(
             f"{member_store.path}: attribute n_member must be 1, as a single member decoded, "
             f"got {member_store.n_member}"
+        )
+    own, other = (one.attributes.get("test_set") for one in (store, member_store))
+    if None not in (own, other) and own != other:
+        raise StoreError(
+            f"{member_store.path}: attribute test_set must be {own}, as of {store.path}, "
+            f"got {other}"
         )
     if member_store.sources() != sources:
         raise StoreError(

@@ -60,6 +60,7 @@ def write_measures(
         use_dictionary=list(KEYS),
     )
     report = checks.report(totals)
+    report["settings"] = {"weights_from": grid.weights_from, "eos": eos}
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
     reason = heuristics_reason(store, member_stores)
     report["null"] = dict.fromkeys(HEURISTICS, reason) if reason else {}

@@ -66,8 +66,22 @@ def test_parts_of_two_settings_are_not_read_together(tmp_path: Path) -> None:
         read_manifest(tmp_path)
 
 
-def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text("{")
+def test_a_manifest_that_leaves_a_part_out_is_refused(tmp_path: Path) -> None:
+    folder = PartFolder(tmp_path, {"a": "1", "b": "1"})
+    for name in "ab":
+        _make(folder, name)
+    folder.write_manifest()
+    (tmp_path / ".c.building").mkdir()  # of a run that goes on
+    (tmp_path / ".c.building" / "part.json").touch()
+    assert read_manifest(tmp_path) == folder.parts
+    (tmp_path / "manifest.json").write_text('{"a": "1"}')
+    with pytest.raises(DataError, match="got others or damaged ones for b: run python -m"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 200_000])
+def test_a_damaged_manifest_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(DataError, match=r"manifest\.json must be JSON"):
         read_manifest(tmp_path)
 
@@ -102,6 +116,23 @@ def test_whole_folder_replaces_the_old_one(tmp_path: Path) -> None:
         with whole_folder(tmp_path / "out") as out:
             (out / text).write_text(text)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_a_link_points_to_is_replaced(is_folder: bool, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "another disk" / "results"
+    elsewhere.parent.mkdir()
+    if is_folder:
+        elsewhere.mkdir()
+    else:
+        elsewhere.touch()
+    (tmp_path / "out").symlink_to(elsewhere)
+    for text in ("old", "new"):
+        with whole_folder(tmp_path / "out") as out:
+            (out / text).write_text(text)
+    assert (tmp_path / "out").is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["new"]
+    assert [path.name for path in elsewhere.parent.iterdir()] == ["results"]
 
 
 def test_digest_depends_on_values_not_on_key_order() -> None:

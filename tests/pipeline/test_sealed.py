@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.sealed import check_seal, seal
+from pipeline.sealed import check_seal, seal, sealed_file
 
 MADE_FROM = {"a": "1", "b": "2"}
 
@@ -51,3 +51,15 @@ def test_a_folder_without_a_manifest_is_taken_with_a_warning(
     (folder / "manifest.json").unlink()
     check_seal(folder, {})
     assert "manifest.json is not there" in caplog.text
+
+
+def test_a_file_alone_is_as_its_manifest_says(folder: Path) -> None:
+    assert sealed_file(folder, "cells.csv") == folder / "cells.csv"
+    assert sealed_file(folder, "not listed") == folder / "not listed"
+    (folder / "cells.csv").write_text("other")
+    with pytest.raises(
+        DataError, match=r"cells\.csv must have the sha256 that stage metrics wrote"
+    ):
+        sealed_file(folder, "cells.csv")
+    (folder / "manifest.json").unlink()
+    assert sealed_file(folder, "cells.csv") == folder / "cells.csv"

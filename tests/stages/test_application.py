@@ -30,7 +30,7 @@ def {name}(config):
 {body}
 
 if __name__ == "__main__":
-    run({name})
+    run({name}, in_parts=True)
 """
 
 
@@ -122,9 +122,12 @@ def test_from_config_is_where_settings_come_from(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("seed: [1", "from_config must be a composed file"),
-        ("- seed", "got a list in"),
+        ("- seed", "resolved.yaml: a list"),
         ("trian: {}", "trian is not a setting: did you mean train?"),
         ("seed: 1", "data.source must have a value"),
+        ("abc", "abc is not a setting"),
+        ("seed: " + "[" * 5000, "recursion"),
+        ("a: &a [1]\nb: &b [*a, *a]\nc: [*b, *b]", "an alias, *a"),
     ],
 )
 def test_damaged_from_config_is_one_line(text: str, words: str, tmp_path: Path) -> None:
@@ -133,7 +136,14 @@ def test_damaged_from_config_is_one_line(text: str, words: str, tmp_path: Path) 
     result = _run("-m", "stages.train", f"from_config={path}", f"io.root={tmp_path}")
     assert result.returncode == 1
     assert words in result.stderr
+    assert f"from_config must be a composed file, got {path}: " in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_part_of_a_stage_that_has_none_is_refused(tmp_path: Path) -> None:
+    result = _run("-m", "stages.tables", "part=a", f"io.root={tmp_path}")
+    assert result.returncode == 1
+    assert result.stderr == "error: part must be null, as stage tables has none, got a\n"
 
 
 def test_hostile_yaml_tag_in_resolved_settings_runs_nothing(tmp_path: Path) -> None:

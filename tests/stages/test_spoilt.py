@@ -120,6 +120,10 @@ def bit_flipped_store(root: Path) -> None:
     path.write_bytes(content)
 
 
+def measured_otherwise(root: Path) -> None:
+    STAGES["uncertainty"](settings(root, "uncertainty.eos=zero"))
+
+
 AGAIN = r"run python -m stages\.{} again"
 CELLS, DRAWS = "metrics/nmt_ende/cells.csv", "metrics/nmt_ende/draws.parquet"
 FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
@@ -163,6 +167,12 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
             "must have files and made",
         ),
         (written("prepare/nmt_ende/manifest.json", "[1]"), "metrics", "manifest.json must be JSON"),
+        (
+            written("prepare/nmt_ende/manifest.json", '{"absent_sets": null}'),
+            "metrics",
+            "must have absent_sets as name and reason, got None",
+        ),
+        (measured_otherwise, "metrics", "'eos': 'include'}, got .*'eos': 'zero'"),
         (last_line_lost(CELLS), "tables", r"cells\.csv must have the sha256"),
         (lost(CELLS), "tables", r"cells\.csv must have the sha256.* got no file"),
         (cut(DRAWS), "tables", r"draws\.parquet must have the sha256"),

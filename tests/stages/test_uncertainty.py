@@ -97,7 +97,12 @@ def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_pat
     members = f"io.member_stores=['{example_store}','{example_store}','{example_store}']"
     with pytest.raises(StoreError, match="n_member must be 1"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'out'}", members))
-    assert {one.name for one in tmp_path.iterdir()} == {"file", example_store.name}
+    taken = tmp_path / "taken" / "sequence.parquet"
+    taken.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=rf"room for a file {taken}, got a folder there"):
+        uncertainty(settings(tmp_path, store, f"io.out={taken.parent}"))
+    assert [*taken.parent.iterdir()] == [taken]
+    assert {one.name for one in tmp_path.iterdir()} == {"file", "taken", example_store.name}
 
 
 def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Path):

@@ -37,6 +37,9 @@ def test_entities_are_refused(tmp_path: Path) -> None:
     outside = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/hostname">]><tmx><body/></tmx>'
     with pytest.raises(DataError, match="must have no entity declarations"):
         _units(tmp_path / "a.tmx", outside)
+    elsewhere = _HEAD + "<tu><tuv xml:lang='de'><seg>Fen&szlig;ter</seg></tuv></tu>" + _END
+    with pytest.raises(DataError, match=r"line 3 must have no entities but .*, got &szlig;"):
+        _units(tmp_path / "a.tmx", elsewhere)
 
 
 def test_what_is_no_whole_tmx_file_is_refused_with_its_line(tmp_path: Path) -> None:

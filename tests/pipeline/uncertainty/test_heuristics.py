@@ -18,10 +18,10 @@ StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
 
 
-def single(store_of: StoreOf, make: Make, texts: list[str | None]) -> Store:
+def single(store_of: StoreOf, make: Make, texts: list[str | None], **attributes: object) -> Store:
     hypothesis = make(0, n_member=1)
     sentences = [[] if text is None else [replace(hypothesis, text=text)] for text in texts]
-    return store_of(sentences, n_member=1, vocab_size=8)
+    return store_of(sentences, n_member=1, vocab_size=8, **attributes)
 
 
 def test_mean_square_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
@@ -61,6 +61,22 @@ def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis:
     members = [single(store_of, random_hypothesis, ["a"]) for _ in range(3)]
     with pytest.raises(StoreError, match="/sentence/source must be that of"):
         heuristic_measures(ensemble, members)
+
+
+def test_member_stores_must_be_of_one_set_and_of_each_member(
+    store_of: StoreOf, random_hypothesis: Make
+):
+    found, names = random_hypothesis(0, n_member=2), ["red", "blue"]
+    ensemble = store_of([[found]], members=names, vocab_size=8, test_set="LTC")
+    red, blue, other = (
+        single(store_of, random_hypothesis, ["a"], members=[name], test_set=test_set)
+        for name, test_set in (("red", "LTC"), ("blue", "LTC"), ("blue", "LTO"))
+    )
+    assert heuristic_measures(ensemble, [blue, red])["xwer"] == [0]
+    with pytest.raises(StoreError, match="one each of red, blue, got those of red, red"):
+        heuristic_measures(ensemble, [red, red])
+    with pytest.raises(StoreError, match=r"attribute test_set must be LTC, .* got LTO"):
+        heuristic_measures(ensemble, [red, other])
 
 
 def test_a_single_member_never_disagrees(store_of: StoreOf, random_hypothesis: Make):
