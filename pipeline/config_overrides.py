@@ -38,7 +38,10 @@ def check_overrides(arguments: list[str]) -> None:
         overrides = OverridesParser.create().parse_overrides(texts)
     except HydraException as error:
         reason = " ".join(str(error).splitlines()[:2])  # what follows is a link
-        raise ConfigError(f"the command line must be group=option or key=value: {reason}") from None
+        raise ConfigError(
+            "the command line must be group=option or key=value, and key=\"'value'\" where the "
+            f"value has other characters than letters of English, digits and -./:+_%@?|: {reason}"
+        ) from None
     folders = [CONF] if own is None else [CONF, own]
     for override in overrides:
         _check_name(override, folders)

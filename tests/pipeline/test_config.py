@@ -66,6 +66,7 @@ def _settings(*overrides: str) -> PipelineConfig:
         ("data.train_sentences=0", ["data.train_sentences must be null or >= 1, got 0"]),
         ("train.updates", ["group=option or key=value", "missing EQUAL"]),
         ("=3", ["group=option or key=value"]),
+        ("io.store=é.h5", ["and key=\"'value'\" where the value has other characters"]),
         ("report.figures={}", ["would change nothing", "~report.figures leaves all of it out"]),
     ],
 )

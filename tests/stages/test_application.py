@@ -86,7 +86,7 @@ def test_log_has_seeds_and_threads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        ("Path({path!r}).read_text()", "must be as a stage leaves it, got 'Is a directory'"),
+        ("Path({path!r}).read_text()", "must be a file, got 'Is a directory'"),
         ("Path({path!r}, 'x').read_text()", "must be as a stage leaves it, got 'No such file"),
         ("os.mkdir('/proc/x')", "must be as a stage leaves it, got 'No such file"),
         ("raise OSError(28, 'full')", "must be readable and writable and have room, got 'No space"),
