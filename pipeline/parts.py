@@ -89,7 +89,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    if path.is_file():
+    if path.is_symlink() or path.is_file():
         path.unlink()
     else:
         shutil.rmtree(path, ignore_errors=True)
@@ -138,9 +138,8 @@ def read_manifest(root: Path) -> dict[str, str]:
     """
     stage = root.parent.name
     manifest: dict[str, str] = read_json(root / _MANIFEST, stage)
-    there = [path.parent.name for path in root.glob(f"*/{_PART}")]
-    other = [*_not_made(root, manifest), *sorted(one for one in there if one not in manifest)]
-    other = [one for one in other if not one.startswith(".")]
+    there = {path.parent.name for path in root.glob(f"[!.]*/{_PART}")}
+    other = [*_not_made(root, manifest), *sorted(there - manifest.keys())]
     if other:
         raise DataError(
             f"{root} must hold the parts of its manifest, got others or damaged ones for "

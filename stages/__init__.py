@@ -41,7 +41,7 @@ AfterSweep = Callable[[tracking.Sweep], None]
 Alone = Literal["task", "root", "nowhere"]
 # What a full disk, a quota, a limit on the size of files and a read-only folder answer.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-_KINDS = {errno.EISDIR: "must be a file", errno.ENOTDIR: "must stand in a folder"}
+_RULES = {errno.EISDIR: "must be a file", errno.ENOTDIR: "must stand in a folder"}  # of others
 
 # One thread a process, as many processes as cores: set before any numeric library is loaded.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -283,7 +283,7 @@ def _refusal(error: OSError) -> str | None:
         rule = "must be readable and writable and have room"
     elif error.errno is not None and error.filename is not None:
         place = error.filename
-        rule = _KINDS.get(error.errno, "must be as a stage leaves it")
+        rule = _RULES.get(error.errno, "must be as a stage leaves it")
     else:
         return None
     return (

@@ -127,6 +127,8 @@ def test_what_a_link_points_to_is_replaced(is_folder: bool, tmp_path: Path) -> N
     else:
         elsewhere.touch()
     (tmp_path / "out").symlink_to(elsewhere)
+    for left_over in ("building", "replaced"):
+        (elsewhere.parent / f".results.{left_over}").symlink_to(tmp_path)
     for text in ("old", "new"):
         with whole_folder(tmp_path / "out") as out:
             (out / text).write_text(text)
