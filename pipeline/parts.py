@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,11 +96,15 @@ def _remove(path: Path) -> None:
 
 
 class PartFolder:
-    """The parts that a folder should hold: name -> digest of settings and inputs."""
+    """The parts that a folder should hold: name -> digest of settings and inputs.
 
-    def __init__(self, root: Path, parts: Mapping[str, str]) -> None:
+    beside: files that the stage itself puts there.
+    """
+
+    def __init__(self, root: Path, parts: Mapping[str, str], beside: Collection[str] = ()) -> None:
         self.root = root
         self.parts = dict(parts)
+        self._own = {*parts, *beside, _MANIFEST}
 
     def missing(self) -> list[str]:
         """Names of the parts that are not there or not whole, or were made from something else."""
@@ -115,13 +119,16 @@ class PartFolder:
             write_json(folder / _PART, made)
 
     def write_manifest(self) -> None:
-        """Delete what is not a part and list the parts; DataError if one is missing."""
+        """Delete what does not belong here and list the parts; DataError if one is missing.
+
+        Whoever reads the parts at this moment finds a manifest: the old one or the new.
+        """
         missing = self.missing()
         if missing:
             raise DataError(f"{self.root}: parts must all be made, missing {', '.join(missing)}")
         self.root.mkdir(parents=True, exist_ok=True)  # where there is no part to make
         for path in self.root.iterdir():
-            if path.name in self.parts:
+            if path.name in self._own:
                 continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -83,7 +83,8 @@ def _shards(inputs: Inputs, job: Job) -> list[str]:
 def _folder(config: PipelineConfig, inputs: Inputs, plan: list[Job]) -> PartFolder:
     """The folder of all parts, of which those of the plan are known."""
     root = Path(config.io.root) / "decode" / config.task.name
-    return PartFolder(root, {job.name: inputs.digest(job) for job in plan})
+    parts = {job.name: inputs.digest(job) for job in plan}
+    return PartFolder(root, parts, beside=("ensemble.json", "diversity.json"))
 
 
 def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetConfig]:

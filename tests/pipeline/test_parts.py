@@ -106,6 +106,23 @@ def test_manifest_deletes_strangers_and_lists_the_rest(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "manifest.json"]
 
 
+def test_a_reader_finds_a_manifest_while_it_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = PartFolder(tmp_path, {"a": "1"}, beside=["ensemble.json"])
+    _make(folder, "a")
+    folder.write_manifest()
+    for name in ("ensemble.json", "stranger"):
+        (tmp_path / name).touch()
+    there = []
+    monkeypatch.setattr(
+        "pipeline.parts.write_json",
+        lambda *_: there.append(sorted(path.name for path in tmp_path.iterdir())),
+    )
+    folder.write_manifest()
+    assert there == [["a", "ensemble.json", "manifest.json"]]
+
+
 def test_no_manifest_is_an_error_that_names_the_stage(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"python -m stages\.train first"):
         read_manifest(tmp_path / "train" / "nmt_ende")
