@@ -61,10 +61,10 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(one)) for one in config.io.member_stores]
         _measure(config, grid, store, folder, members)
-        # The folder may hold files of the user's own: only ours are replaced.
         for taken in (out / file.name for file in folder.iterdir()):
             if taken.is_dir():
                 raise ConfigError(f"io.out must have room for a file {taken}, got a folder there")
+        # The folder may hold files of the user's own: only ours are replaced.
         for file in folder.iterdir():
             file.replace(out / file.name)
 
