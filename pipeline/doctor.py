@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 _DISTRIBUTION = "sequence-uncertainty"
 _PIN = re.compile(r'^([\w.-]+)==([^;\s]+)(?:.*extra == "(\w+)")?')

@@ -8,9 +8,9 @@ from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import PipelineConfig
-from pipeline.parts import write_whole
-from stages import run
+from pipeline.run.application import run
+from pipeline.run.artifacts import write_whole
+from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
 

@@ -6,16 +6,14 @@ import logging
 from math import ceil
 from pathlib import Path
 
-from pipeline.config import PipelineConfig, TestSetConfig, implementation
-from pipeline.decoding.diversity_report import diversity_report
-from pipeline.decoding.inputs import Inputs, check_weights
-from pipeline.decoding.plan import Job, jobs
-from pipeline.decoding.prepared import Prepared
-from pipeline.decoding.shard import shard_of, shards
+from pipeline.decoding.diversity import diversity_report
+from pipeline.decoding.inputs import Inputs, Prepared, check_weights
+from pipeline.decoding.plan import Job, jobs, shard_of, shards
 from pipeline.ensembles import chosen_ensembles, finders, made_folder, manifest, remove_unused
 from pipeline.errors import ConfigError
-from pipeline.parts import PartFolder, write_json
-from stages import code_digest, run, run_parts, run_pieces
+from pipeline.run.application import code_digest, run, run_parts, run_pieces
+from pipeline.run.artifacts import PartFolder, write_json
+from pipeline.run.settings import PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)
 

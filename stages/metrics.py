@@ -7,26 +7,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline import tracking
-from pipeline.config import PipelineConfig, implementation
 from pipeline.errors import DataError
-from pipeline.metrics.calibration_cells import calibration_cells
-from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
-from pipeline.metrics.copy_through import copy_through_cells
+from pipeline.metrics.calibration import calibration_cells
+from pipeline.metrics.cell import Cell, absent_set_cell, headline, write_cells
 from pipeline.metrics.decodes import Decode, read_decodes
-from pipeline.metrics.draws import RecordedEvaluation, write_draws
-from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.headline import headline
+from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation, write_draws
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
-from pipeline.metrics.quality import QUALITIES
 from pipeline.metrics.rules import Rules
-from pipeline.metrics.sentence_detection import sentence_detection_cells
-from pipeline.metrics.token_detection import token_detection_cells
+from pipeline.metrics.sentence_detection import copy_through_cells, sentence_detection_cells
+from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
-from pipeline.parts import read_json, read_manifest, whole_folder, write_json
+from pipeline.quality.kinds import QUALITIES
 from pipeline.report.figures import TaskEvidence, make_figures
-from pipeline.sealed import check_seal, seal, sealed_file
+from pipeline.run.application import run
+from pipeline.run.artifacts import (
+    check_seal,
+    read_json,
+    read_manifest,
+    seal,
+    sealed_file,
+    whole_folder,
+    write_json,
+)
+from pipeline.run.settings import PipelineConfig, implementation
 from pipeline.store import SUBSET
-from stages import run
 
 _log = logging.getLogger(__name__)
 

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 
 from hydra.core.hydra_config import HydraConfig
 
-from pipeline.config import PipelineConfig, plain
-from stages import run
+from pipeline.run.application import run
+from pipeline.run.settings import PipelineConfig, plain
 
 if TYPE_CHECKING:
-    from pipeline.fairseq_bridge.costs import ModelCosts
-    from pipeline.plan.calibration import Lengths
-    from pipeline.plan.hardware import Hardware
+    from pipeline.fairseq_bridge.members.costs import ModelCosts
+    from pipeline.plan.hardware import Hardware, Lengths
 
 
 def plan(config: PipelineConfig) -> None:
     """Print the plan of a task on plan.devices of plan.hardware."""
-    from pipeline.fairseq_bridge.costs import model_costs
-    from pipeline.plan.calibration import Lengths
-    from pipeline.plan.sets import baseline_size, set_sizes, target_share
+    from pipeline.fairseq_bridge.members.costs import model_costs
+    from pipeline.plan.hardware import Lengths
+    from pipeline.plan.sizes import baseline_size, set_sizes, target_share
     from pipeline.plan.table import plan_text
     from pipeline.plan.work import all_work
 
@@ -62,8 +61,7 @@ def _overrides() -> list[str]:
 def _hardware(
     config: PipelineConfig, costs: ModelCosts, lengths: Lengths, vocab_size: int
 ) -> Hardware:
-    from pipeline.plan.calibration import this_machine
-    from pipeline.plan.hardware import accelerator
+    from pipeline.plan.hardware import accelerator, this_machine
 
     name = config.plan.hardware
     if name == "this_machine":

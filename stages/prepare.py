@@ -9,10 +9,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.data.card import data_card, sizes, subsets
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.evaluation_sets import (
+from pipeline.data.paper_corpora import check_present, size_differences
+from pipeline.data.speech.card import speech_card, speech_manifest
+from pipeline.data.speech.prepared import (
+    learn_speech_units,
+    write_test_set,
+    write_training_set,
+)
+from pipeline.data.speech.sets import make_speech_sets
+from pipeline.data.text.card import data_card, sizes, subsets
+from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
+from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.data.text.task_units import task_units
+from pipeline.data.text.test_sets import (
     HeldOutText,
     Row,
     in_task_languages,
@@ -21,21 +30,11 @@ from pipeline.data.evaluation_sets import (
     why_absent,
     write_rows,
 )
-from pipeline.data.paper_check import check_present, size_differences
-from pipeline.data.parallel import ParallelData, make_parallel_data
-from pipeline.data.speech.card import speech_card, speech_manifest
-from pipeline.data.speech.prepared import (
-    learn_speech_units,
-    write_test_set,
-    write_training_set,
-)
-from pipeline.data.speech.sets import make_speech_sets
-from pipeline.data.spool import SpooledSentences
-from pipeline.data.task_units import task_units
-from pipeline.data.units import MODEL_FILE, Units, piece_counts
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.parts import file_sha256, whole_folder, write_json
-from stages import run
+from pipeline.data.text.units import MODEL_FILE, Units, piece_counts
+from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
+from pipeline.run.application import run
+from pipeline.run.artifacts import file_sha256, whole_folder, write_json
+from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
 

@@ -23,11 +23,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import tracking
-from pipeline.config import MACHINE_KEYS, PipelineConfig, implementation, plain
 from pipeline.errors import DataError, MachineError, PipelineError
-from pipeline.parts import digest, file_sha256, write_json
 from pipeline.report.sweep import Point, failures, write_summary
-from stages import FAILED, code_digest, run
+from pipeline.run.application import FAILED, code_digest, run
+from pipeline.run.artifacts import digest, file_sha256, write_json
+from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, implementation, plain
 from stages.decode import decode
 from stages.metrics import metrics
 from stages.uncertainty import uncertainty

@@ -11,22 +11,26 @@ import pandas as pd
 import yaml
 
 from pipeline import tracking
-from pipeline.config import CONF, PipelineConfig, implementation
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.draws import read_draws
-from pipeline.parts import file_sha256, read_json, read_manifest, whole_folder
+from pipeline.metrics.evaluation import read_draws
 from pipeline.report.cells import CellIndex, read_cells
-from pipeline.report.claims import Claim, Verdict, verdicts
-from pipeline.report.claims_files import write_claims
+from pipeline.report.claims import Claim, Verdict, verdicts, write_claims
 from pipeline.report.dataset_tables import dataset_tables
-from pipeline.report.latex import latex
-from pipeline.report.markdown import markdown
+from pipeline.report.formats import latex, markdown
 from pipeline.report.page import PageContent, PageFigure, TaskFolders, page_figures, write_page
-from pipeline.report.paper_layouts import paper_table
+from pipeline.report.paper_tables import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
-from pipeline.sealed import check_seal, sealed_file
-from stages import run
+from pipeline.run.application import run
+from pipeline.run.artifacts import (
+    check_seal,
+    file_sha256,
+    read_json,
+    read_manifest,
+    sealed_file,
+    whole_folder,
+)
+from pipeline.run.settings import CONF, PipelineConfig, implementation
 
 _log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 from pipeline import tracking
-from pipeline.config import PipelineConfig, implementation, plain
 from pipeline.errors import ConfigError, DataError
-from pipeline.fairseq_bridge.curve import gather_curves
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.parts import PartFolder, digest, file_sha256
-from stages import code_digest, run, run_parts
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.learning_curve import gather_curves
+from pipeline.run.application import code_digest, run, run_parts
+from pipeline.run.artifacts import PartFolder, digest, file_sha256
+from pipeline.run.settings import PipelineConfig, implementation, plain
 
 _log = logging.getLogger(__name__)
 

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pipeline.config import PipelineConfig, implementation, iterate_values
 from pipeline.errors import ConfigError, StoreError
-from pipeline.lock import only_run
-from pipeline.parts import read_manifest, whole_folder
-from pipeline.sealed import seal
+from pipeline.run.application import run
+from pipeline.run.artifacts import read_manifest, seal, whole_folder
+from pipeline.run.locks import only_run
+from pipeline.run.settings import PipelineConfig, implementation, iterate_values
 from pipeline.store import SUBSET, Store, look_ahead, open_store, validate
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
-from stages import run
 
 _log = logging.getLogger(__name__)
 

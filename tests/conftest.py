@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -16,8 +16,8 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, plain, typed
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
 PARAMETERS = {"nmt_ende": 217e6, "nmt_enfr": 217e6, "asr": 315e6}
 MOST_GIB = 24
@@ -67,7 +67,7 @@ def _settings(*overrides: str) -> PipelineConfig:
 
 
 def _parameters(settings: PipelineConfig) -> str:
-    from pipeline.fairseq_bridge.costs import model_costs
+    from pipeline.fairseq_bridge.members.costs import model_costs
 
     is_speech = settings.task.family == "speech"
     data = settings.data.speech if is_speech else settings.data
@@ -90,7 +90,7 @@ def _words(settings: PipelineConfig) -> list[str]:
 
 
 def _prepare(folder: Path, settings: PipelineConfig) -> str:
-    from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
+    from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 
     words = _words(settings)
     pair = (settings.task.source_language, settings.task.target_language)
@@ -102,8 +102,8 @@ def _prepare(folder: Path, settings: PipelineConfig) -> str:
 
 
 def _train(folder: Path, settings: PipelineConfig) -> str:
-    from pipeline.fairseq_bridge.job import TrainJob
-    from pipeline.fairseq_bridge.training import train_member
+    from pipeline.fairseq_bridge.training.job import TrainJob
+    from pipeline.fairseq_bridge.training.trainer import train_member
 
     out = folder / "member"
     out.mkdir()
@@ -124,12 +124,12 @@ def _train(folder: Path, settings: PipelineConfig) -> str:
 
 
 def _decode(folder: Path, settings: PipelineConfig) -> str:
-    from pipeline.config import implementation
-    from pipeline.data.units import detokenise
+    from pipeline.data.text.units import detokenise
+    from pipeline.decoding.part import decoder_of
     from pipeline.decoding.plan import Job
-    from pipeline.decoding.start import decoder_of
     from pipeline.decoding.test_set import PreparedSentence
-    from pipeline.fairseq_bridge.dictionary import load_dictionary
+    from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+    from pipeline.run.settings import implementation
     from pipeline.store import open_store, validate
     from tests.whole_decode import decode_to_store
 
@@ -172,7 +172,7 @@ def _loader(folder: Path, dictionary: Any, place: int) -> Callable[[], FairseqMe
 
     import torch
 
-    from pipeline.fairseq_bridge.models import load_member
+    from pipeline.fairseq_bridge.members.member import load_member
 
     model = json.loads((folder / "model.json").read_text(encoding="utf-8"))["model"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pipeline.data.evaluation_sets import Row
+from pipeline.data.text.test_sets import Row
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -13,10 +13,10 @@ import torch
 from sacremoses import MosesTokenizer
 from subword_nmt.learn_bpe import learn_bpe
 
-from pipeline.data.bpe_codes import MosesBpeUnits
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.models import build_model
+from pipeline.data.text.units import MosesBpeUnits
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.members.member import build_model
+from pipeline.fairseq_bridge.models.configuration import model_configuration
 
 SIDE = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 CHECKPOINTS = ("wmt18.model1.pt", "wmt18.model2.pt", "wmt18.model3.pt")

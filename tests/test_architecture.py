@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 SOURCES = sorted((ROOT / "pipeline").rglob("*.py")) + sorted((ROOT / "stages").glob("*.py"))
 # Level of each room: a room may import rooms of its own level's inner side only, or lower ones.

@@ -8,21 +8,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 OUTSIDE_DVC = {"sweep", "plan"}
 # How a run is set up, shown and logged; nothing in these modules enters a result.
 NO_RESULT = {
-    "pipeline/config.py",
-    "pipeline/config_overrides.py",
-    "pipeline/config_relations.py",
-    "pipeline/config_schema.py",
+    "pipeline/run/settings.py",
+    "pipeline/run/overrides.py",
+    "pipeline/run/relations.py",
+    "pipeline/run/schema.py",
     "pipeline/errors.py",
-    "pipeline/lock.py",
-    "pipeline/parts.py",
-    "pipeline/progress.py",
-    "pipeline/sealed.py",
+    "pipeline/run/locks.py",
+    "pipeline/run/artifacts.py",
+    "pipeline/run/progress.py",
     *(f"pipeline/tracking/{path.name}" for path in (ROOT / "pipeline" / "tracking").glob("*.py")),
     "pipeline/__init__.py",
 }

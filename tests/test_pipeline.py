@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.config import ROOT
-from pipeline.metrics.error_detection import CONSTANT
+from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.run.settings import ROOT
 from tests.conftest import copy_repository, environment_of_copy
 
 pytestmark = pytest.mark.usefixtures("side_by_side")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.decoding.run import Decoder, block_plan, decode_blocks, join_blocks
+from pipeline.decoding.blocks import Decoder, block_plan, decode_blocks, join_blocks
 from pipeline.decoding.test_set import PreparedSentence
 
 

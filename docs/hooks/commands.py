@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from stages import declared_params
 
 _STAGES_INTRODUCTION = """# Commands

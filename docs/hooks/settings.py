@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from omegaconf import MISSING
 
-from pipeline.config import CONF, PipelineConfig, TestSetConfig
+from pipeline.run.settings import CONF, PipelineConfig, TestSetConfig
 
 _LINE = re.compile(
     r"^(?P<indent> *)(?P<key>[\w-]+):(?: +(?P<value>[^#\s].*?))?(?: +# (?P<comment>.*))?$"
@@ -21,7 +21,7 @@ _LINE = re.compile(
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: ""}
 _INTRODUCTION = """# Settings
 
-Every key that a command line may name, made from `pipeline/config_schema.py` and `conf/`. A group
+Every key that a command line may name, made from `pipeline/run/schema.py` and `conf/`. A group
 is a folder of `conf/`: `GROUP=OPTION` chooses a file of it, `GROUP.KEY=VALUE` changes one of its
 keys. A task or an experiment may set another value than the default that is shown.
 """

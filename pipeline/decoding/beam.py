@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.config import DecodeConfig
 from pipeline.decoding.model import EnsembleModel, ScoringModel
 from pipeline.decoding.posterior import (
     Floats,
@@ -17,8 +16,9 @@ from pipeline.decoding.posterior import (
     member_log_weight,
     token_statistics,
 )
-from pipeline.decoding.sentence import Sentence, Source, padded
+from pipeline.decoding.test_set import Sentence, Source, padded
 from pipeline.errors import ConfigError
+from pipeline.run.settings import DecodeConfig
 from pipeline.store import SEARCHES, Hypothesis
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.config import DecodeConfig
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
+from pipeline.decoding.inputs import Inputs
 from pipeline.decoding.model import ScoringModel
-from pipeline.decoding.sentence import Sentence, batches, padded
-from pipeline.decoding.test_set import Dictionary, read_test_set
-from pipeline.errors import PipelineError
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.decoding.test_set import Dictionary, Sentence, batches, padded, read_test_set
+from pipeline.ensembles import Ensemble
+from pipeline.errors import DataError, PipelineError
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.settings import DecodeConfig
 
 # Two members whose log-probabilities never differ by more are the same function, up to rounding.
 _SAME_NATS = 1e-4
@@ -132,3 +136,52 @@ def _largest_difference(logprob: Tensor) -> Tensor:
     for one, other in combinations(range(n_member), 2):
         largest[one, other] = (logprob[:, one] - logprob[:, other]).abs().max()
     return largest
+
+
+_log = logging.getLogger(__name__)
+
+
+def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
+    """What `path` shall hold; as it holds it already, where that was made from the same.
+
+    Raises PipelineError where two members say the same.
+    """
+    several = [one for one in inputs.ensembles.values() if len(one.members) > 1]
+    if not inputs.prepared.has("dev.jsonl"):
+        folder = inputs.prepared.folder
+        _log.info("%s: no dev.jsonl, so no report on how much members differ", folder)
+        return {"made_from": None, "ensembles": {}}
+    dev = inputs.prepared.file("dev.jsonl")
+    made_from = digest(
+        inputs.code,
+        [[(one.name, one.model_sha256) for one in ensemble.members] for ensemble in several],
+        [inputs.decode.device, inputs.decode.dtype],
+        [file_sha256(one) for ensemble in several for one in inputs.dictionaries(ensemble)],
+        file_sha256(dev),
+    )
+    if path.is_file():
+        with suppress(DataError):  # of a damaged report: it is made again
+            report: dict[str, Any] = read_json(path, "decode")
+            if report.get("made_from") == made_from:
+                return report
+    found = {ensemble.name: _diversity_of(inputs, ensemble, dev) for ensemble in several}
+    return {"made_from": made_from, "ensembles": found}
+
+
+def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, Any]:
+    import torch
+
+    from pipeline.decoding.diversity import diversity_on
+
+    torch.set_num_threads(1)
+    source, target, loaders = inputs.loaders(ensemble)
+    report = diversity_on(dev, loaders, (source, target), inputs.decode)
+    if report["tokens"]:
+        _log.info(
+            "%s: on dev, members disagree on %.1f %% of %d tokens and diverge by %.3f nats a token",
+            ensemble.name,
+            report["disagreement_percent"],
+            report["tokens"],
+            report["kl_nats"],
+        )
+    return report

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.config import DumpConfig
-from pipeline.decoding.chunk import chunks
-from pipeline.decoding.model import ScoringModel
-from pipeline.decoding.sentence import Sentence, padded
+from pipeline.decoding.model import ScoringModel, chunks
+from pipeline.decoding.test_set import Sentence, padded
+from pipeline.run.settings import DumpConfig
 from pipeline.store import Hypothesis, TopK
 
 

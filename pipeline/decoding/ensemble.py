@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pipeline.decoding.model import EnsembleModel, MemberModel
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.models import FairseqMember
-from pipeline.fairseq_bridge.stacked import StackedTransformers, can_stack
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.fairseq_bridge.members.stacked import StackedTransformers, can_stack
 
 
 def as_ensemble(members: Sequence[FairseqMember]) -> EnsembleModel:

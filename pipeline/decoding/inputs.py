@@ -8,18 +8,83 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.config import DecodeConfig, DumpConfig
-from pipeline.decoding.job_settings import settings_of
-from pipeline.decoding.plan import Job
-from pipeline.decoding.prepared import Prepared
+from pipeline.data.text.units import CODES_FILE, MODEL_FILE
+from pipeline.decoding.plan import Job, settings_of
 from pipeline.ensembles import Ensemble, Member, load
 from pipeline.errors import ConfigError, DataError, StoreError
-from pipeline.parts import digest, file_sha256
+from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.settings import DecodeConfig, DumpConfig
 
 if TYPE_CHECKING:
-    from pipeline.decoding.given import Given
+    from pipeline.decoding.scoring import Given
     from pipeline.decoding.test_set import Dictionary, TestSetFile
-    from pipeline.fairseq_bridge.models import FairseqMember
+    from pipeline.fairseq_bridge.members.member import FairseqMember
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder {io.root}/prepare/{task}; languages: of the task's source and target."""
+
+    folder: Path
+    source_language: str
+    target_language: str
+
+    def absent_sets(self) -> dict[str, str]:
+        """Test sets that could not be prepared, each with the reason."""
+        absent: dict[str, str] = self._manifest().get("absent_sets", {})
+        return absent
+
+    def has(self, name: str) -> bool:
+        """Whether a file was prepared."""
+        return name in self._manifest()["files"]
+
+    def file(self, name: str) -> Path:
+        """A prepared file; DataError where it is not as it was written, or missing."""
+        path = _existing(self.folder / name)
+        written, found = self._manifest()["files"].get(name), file_sha256(path)
+        if found != written:
+            raise DataError(
+                f"{path} must have the sha256 that stage prepare wrote down, {written}, "
+                f"got {found}: run python -m stages.prepare again"
+            )
+        return path
+
+    def test_set(self, role: str) -> Path:
+        """The sentences of a test set."""
+        return self.file(f"test/{role}.jsonl")
+
+    def test_set_files(self, role: str) -> list[Path]:
+        """All that a test set is: its sentences and, of speech, their features."""
+        names = [f"test/{role}.jsonl", f"test/{role}.h5"]
+        return [self.file(names[0]), *(self.file(one) for one in names[1:] if self.has(one))]
+
+    @property
+    def units(self) -> Path:
+        """The sub-word units: a sentencepiece model or BPE codes."""
+        return self.folder / (CODES_FILE if self.has(CODES_FILE) else MODEL_FILE)
+
+    def dictionaries(self) -> tuple[Path, Path]:
+        """The vocabularies of source and target."""
+        return (
+            self.file(f"fairseq/dict.{self.source_language}.txt"),
+            self.file(f"fairseq/dict.{self.target_language}.txt"),
+        )
+
+    def _manifest(self) -> Mapping[str, Any]:
+        path = self.folder / "manifest.json"
+        manifest: dict[str, Any] = read_json(path, "prepare")
+        if not isinstance(manifest.get("files"), dict):
+            raise DataError(
+                f"{path} must list the files, got none: run python -m stages.prepare again"
+            )
+        return manifest
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise DataError(f"{path} must exist: run python -m stages.prepare first")
+    return path
+
 
 Loaders = dict[str, "Callable[[], FairseqMember]"]
 
@@ -67,7 +132,7 @@ class Inputs:
 
     def loaders(self, ensemble: Ensemble) -> tuple[Dictionary, Dictionary, Loaders]:
         """Vocabularies of source and target, and what loads each member of an ensemble."""
-        from pipeline.fairseq_bridge.dictionary import load_dictionary
+        from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 
         source, target = (load_dictionary(path) for path in self.dictionaries(ensemble))
         device, dtype = self.decode.device, self.decode.dtype
@@ -93,8 +158,8 @@ class Inputs:
 
     def given(self, job: Job, test_set: TestSetFile) -> Given | None:
         """The hypotheses of `hypotheses`, to be read sentence by sentence."""
-        from pipeline.data.units import read_units
-        from pipeline.decoding.given import Given
+        from pipeline.data.text.units import read_units
+        from pipeline.decoding.scoring import Given
 
         taken = self.hypotheses(job)
         if taken is None:

@@ -4,25 +4,66 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import implementation
-from pipeline.data.units import detokeniser
-from pipeline.decoding.estimate import estimate, refuse_what_does_not_fit
-from pipeline.decoding.impossible import NotANumberError
+from pipeline.data.text.units import detokeniser
+from pipeline.decoding.blocks import Block, Decoder, Search, block_plan, decode_blocks, join_blocks
+from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.inputs import Inputs, check_weights
-from pipeline.decoding.job_settings import settings_of, store_attributes
-from pipeline.decoding.plan import Job
-from pipeline.decoding.run import Block, Decoder, block_plan, decode_blocks, join_blocks
+from pipeline.decoding.plan import Job, Shard, settings_of, store_attributes
+from pipeline.decoding.posterior import NotANumberError
+from pipeline.decoding.resources import estimate, refuse_what_does_not_fit
+from pipeline.decoding.scoring import (
+    Given,
+    drafts_of,
+    score_in_chunks,
+    score_targets,
+    scored_by_all,
+    searched_by,
+)
 from pipeline.decoding.self_check import SELF_CHECK_SENTENCES, self_check
-from pipeline.decoding.shard import Shard
-from pipeline.decoding.start import decoder_of
-from pipeline.decoding.test_set import TestSetFile, read_test_set
-from pipeline.decoding.unknown_units import unknown_units
-from pipeline.parts import digest
+from pipeline.decoding.test_set import Dictionary, TestSetFile, read_test_set, unknown_units
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.artifacts import digest
+from pipeline.run.settings import DecodeConfig, DumpConfig, implementation
 from pipeline.store import Flag, open_store
+
+
+def decoder_of(
+    job: Job,
+    load: Mapping[str, Callable[[], FairseqMember]],
+    search: Search,
+    dictionaries: tuple[Dictionary, Dictionary],
+    decode: DecodeConfig,
+    dump: DumpConfig,
+    detokenise: Callable[[Sequence[str]], str],
+    given: Given | None,
+) -> Decoder:
+    """What carries out a job. load: name of a member -> what loads it; given: its hypotheses.
+
+    All members are in memory together, unless `decode.search_members` says that they do not fit
+    or hypotheses are given: then those that search are, and all score, one at a time.
+    """
+    members = [load[name] for name in job.members]
+    teacher_forcing = job.regime == "teacher_forcing"
+    all_fit = not (decode.search_members or decode.hypotheses)
+    if given is None and (all_fit or len(members) == 1):
+        together = as_ensemble([one() for one in members])
+        own = score_targets if teacher_forcing else search
+        return Decoder(*dictionaries, together, own, decode, dump, detokenise)
+    model = MembersOneAtATime(members)
+    if teacher_forcing:
+        return Decoder(*dictionaries, model, score_in_chunks, decode, dump, detokenise)
+    if given is not None:
+        find = drafts_of(given, dictionaries[1], model.vocab_size)
+    else:
+        find = searched_by(search, as_ensemble([load[name]() for name in job.search_members]))
+    has_length_limit = given is None or given.units is None
+    scored = scored_by_all(find)
+    return Decoder(*dictionaries, model, scored, decode, dump, detokenise, has_length_limit)
+
 
 _log = logging.getLogger(__name__)
 

@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.config import DecodeConfig
 from pipeline.decoding.beam import length_limit
-from pipeline.decoding.draw import drawn_tokens
 from pipeline.decoding.model import EnsembleModel
+from pipeline.decoding.next_token import drawn_tokens
 from pipeline.decoding.posterior import (
     Floats,
     Tempered,
@@ -22,8 +21,9 @@ from pipeline.decoding.posterior import (
     sequence_logprob,
     token_statistics,
 )
-from pipeline.decoding.sentence import Sentence, padded
+from pipeline.decoding.test_set import Sentence, padded
 from pipeline.errors import ConfigError
+from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis
 
 # Samples of several sentences that are drawn together: larger arrays are no faster.

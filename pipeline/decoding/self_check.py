@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.decoding.rescore import score_in_chunks
-from pipeline.decoding.run import Decoder
-from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.blocks import Decoder
+from pipeline.decoding.scoring import score_in_chunks
+from pipeline.decoding.test_set import Sentence
 from pipeline.errors import PipelineError
 from pipeline.store import Hypothesis, TokenStatistics
 

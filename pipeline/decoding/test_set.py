@@ -4,14 +4,76 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, overload
 
-from pipeline.decoding.sentence import Sentence
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.utterances import UtteranceFile
+from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
+
+# Padded source tokens or frames a batch, for each sentence that it may hold: long sentences come in
+# smaller batches, since attention grows with the square of their length.
+_TOKENS_A_SENTENCE = 64
+_FRAMES_A_SENTENCE = 800
+
+Frames = NDArray[np.float32]
+Source = Sequence[int] | Frames
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a test set: a source of token ids with EOS or of frames [frame, bin].
+
+    Its target is token ids with EOS; None: there is no reference.
+    """
+
+    id: int
+    source: Source
+    target: list[int] | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to decode: no frame, no token but EOS."""
+        return len(self.source) == (0 if isinstance(self.source, np.ndarray) else 1)
+
+
+def padded(rows: Sequence[Source], pad: int) -> Tensor:
+    """Token ids [sentence, token] or frames [sentence, frame, bin], padded at the right.
+
+    Frames are padded with NaN.
+    """
+    if isinstance(rows[0], np.ndarray):
+        frames = [torch.from_numpy(row) for row in rows]
+        return torch.nn.utils.rnn.pad_sequence(frames, batch_first=True, padding_value=torch.nan)
+    tokens = torch.full((len(rows), max(len(row) for row in rows)), pad)
+    for place, row in enumerate(rows):
+        tokens[place, : len(row)] = torch.tensor(row)
+    return tokens
+
+
+def batches(sentences: Sequence[Sentence], batch_sentences: int) -> Iterator[list[Sentence]]:
+    """Batches of sentences of like length: longest source first, then by id.
+
+    The plan depends on the sentences and on batch_sentences alone.
+    """
+    batch: list[Sentence] = []
+    for sentence in sorted(sentences, key=lambda one: (-len(one.source), one.id)):
+        is_speech = isinstance(sentence.source, np.ndarray)
+        most = batch_sentences * (_FRAMES_A_SENTENCE if is_speech else _TOKENS_A_SENTENCE)
+        full = len(batch) == batch_sentences
+        if batch and (full or (len(batch) + 1) * len(batch[0].source) > most):
+            yield batch
+            batch = []
+        batch.append(sentence)
+    if batch:
+        yield batch
+
 
 # Frames of 10 ms that a unit of speech takes, about.
 _FRAMES_A_TOKEN = 20
@@ -146,3 +208,18 @@ def _parsed(line: bytes, where: str) -> PreparedSentence:
 def token_ids(pieces: Sequence[str], dictionary: Dictionary) -> list[int]:
     """The ids of sub-word units, with EOS."""
     return [*(int(dictionary.index(piece)) for piece in pieces), int(dictionary.eos())]
+
+
+def unknown_units(
+    sentences: Iterable[PreparedSentence], source: Dictionary, target: Dictionary
+) -> str:
+    """How many units of sources and references are decoded as unknown, in words."""
+    known = {"source": set(source.symbols), "reference": set(target.symbols)}
+    unknown = dict.fromkeys(known, 0)
+    total = dict.fromkeys(known, 0)
+    for sentence in sentences:
+        pieces = {"source": sentence.source_pieces, "reference": sentence.reference_pieces or []}
+        for side, units in pieces.items():
+            total[side] += len(units)
+            unknown[side] += sum(unit not in known[side] for unit in units)
+    return " and ".join(f"{unknown[side]} of {total[side]} {side} units" for side in known)

@@ -1,10 +1,9 @@
 """Which checkpoints make which ensemble."""
 
 from pipeline.ensembles.chosen import Chosen, chosen_ensembles, finders
-from pipeline.ensembles.ensemble import Ensemble, manifest
+from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, manifest
 from pipeline.ensembles.loading import load
-from pipeline.ensembles.made_files import made_folder, remove_unused
-from pipeline.ensembles.member import DropoutMask, Member
+from pipeline.ensembles.training_run import made_folder, remove_unused
 
 __all__ = [
     "Chosen",

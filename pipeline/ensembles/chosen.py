@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config import EnsembleConfig, MainEnsembleConfig, implementation
 from pipeline.ensembles.ensemble import Ensemble, check_ensembles
+from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig, implementation
 
 Finder = Callable[[Path, EnsembleConfig], list[Ensemble]]
 

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import EnsembleConfig
-from pipeline.ensembles.ensemble import Ensemble
-from pipeline.ensembles.made_files import WEIGHTS, made, made_folder
-from pipeline.ensembles.member import Member
-from pipeline.ensembles.settings import Settings
+from pipeline.ensembles.ensemble import Ensemble, Member
+from pipeline.ensembles.kinds import Settings
+from pipeline.ensembles.training_run import WEIGHTS, made, made_folder
 from pipeline.errors import ConfigError
-from pipeline.fairseq_bridge import imported
-from pipeline.parts import digest, file_sha256, write_json
+from pipeline.fairseq_bridge.members import imported
+from pipeline.run.artifacts import digest, file_sha256, write_json
+from pipeline.run.settings import EnsembleConfig
 
 _DESCRIPTION = "model.json"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.ensembles.member import Member
+from pipeline.ensembles.ensemble import Member
 
 if TYPE_CHECKING:
-    from pipeline.fairseq_bridge.models import FairseqMember
+    from pipeline.fairseq_bridge.members.member import FairseqMember
 
 
 def load(
@@ -17,8 +17,8 @@ def load(
 
     Raises what fairseq_bridge's `load_member` and `fold_dropout` raise.
     """
-    from pipeline.fairseq_bridge.dropout_masks import fold_dropout
-    from pipeline.fairseq_bridge.models import load_member
+    from pipeline.fairseq_bridge.members.dropout_masks import fold_dropout
+    from pipeline.fairseq_bridge.members.member import load_member
 
     loaded = load_member(
         member.description["model"],

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from pipeline.config import settings_of_conf_alone
+from pipeline.run.settings import settings_of_conf_alone
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -3,8 +3,8 @@
 from pipeline.metrics.bootstrap import Estimate, estimate, resample_weights
 from pipeline.metrics.detection import average_precision, roc_auc
 from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.metrics.speech import corpus_wer_percent, sentence_wer_percent
-from pipeline.metrics.translation import corpus_bleu, sentence_bleu
+from pipeline.quality.speech import corpus_wer_percent, sentence_wer_percent
+from pipeline.quality.translation import corpus_bleu, sentence_bleu
 
 __all__ = [
     "Estimate",

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.metrics.statistic import FloatArray, Statistic, point
+from pipeline.quality.statistic import FloatArray, Statistic, point
 
 # Weights held as float64 at once: 512 KiB, which stay in cache and which the allocator keeps.
 _BLOCK_VALUES = 1 << 16

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.statistic import FloatArray, Statistic, point, ratio
-from pipeline.metrics.ties import scores, tie_groups
+from pipeline.metrics.ranking import scores, tie_groups
+from pipeline.quality.statistic import FloatArray, Statistic, point, ratio
 
 
 def roc_auc(in_domain: ArrayLike, out_of_domain: ArrayLike) -> float:
@@ -29,7 +29,7 @@ def roc_auc_statistic(in_domain: ArrayLike, out_of_domain: ArrayLike) -> Statist
     row, is_last = groups.order, groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        from pipeline.metrics.order_sums import rank_excess
+        from pipeline.metrics.ranking import rank_excess
 
         pairs = weights[:, : len(inside)].sum(axis=1) * weights[:, len(inside) :].sum(axis=1)
         return 100 * (0.5 + ratio(rank_excess(weights, row, is_outside, is_last), pairs))
@@ -68,7 +68,7 @@ def average_precision_statistic(
     marks, is_last = labels[groups.order], groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        from pipeline.metrics.order_sums import precision_sum
+        from pipeline.metrics.ranking import precision_sum
 
         gained, positive = precision_sum(weights, row, marks, is_last)
         return 100 * ratio(gained, positive)

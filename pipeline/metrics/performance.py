@@ -3,18 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell
-from pipeline.metrics.decodes import Decode
+from pipeline.metrics.decodes import (
+    Decode,
+    groups,
+    scorable_in_all,
+    shared_cell,
+    texts,
+    with_spread,
+)
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.group import groups, scorable_in_all, shared_cell, texts, with_spread
-from pipeline.metrics.likelihood import SentenceNll, sentence_nll
-from pipeline.metrics.statistic import FloatArray, weighted_mean
+from pipeline.quality.statistic import FloatArray, weighted_mean
 from pipeline.store import open_store
+
+
+@dataclass(frozen=True)
+class SentenceNll:
+    """-ln P(reference) / L in nats per token, L counting EOS.
+
+    `prex` and `expr` [sentence] under the two ensemble posteriors; `single` [member, sentence].
+    """
+
+    prex: FloatArray
+    expr: FloatArray
+    single: FloatArray
+
+
+def sentence_nll(logprob: NDArray[np.floating], token_offset: NDArray[np.integer]) -> SentenceNll:
+    """Length-normalised negative log-likelihood of each sentence.
+
+    `logprob` [token, member] in nats, `token_offset` [sentence + 1], every sentence with at least
+    one token. +inf where a posterior gives probability 0. Source: `eqn:ensemble-combinations`.
+    """
+    per_token = logprob.astype(np.float64)
+    length = np.diff(token_offset)
+    starts = token_offset[:-1]
+    if not len(length):
+        n_member = per_token.shape[1]
+        return SentenceNll(np.empty(0), np.empty(0), np.empty((n_member, 0)))
+    member_sum = np.add.reduceat(per_token, starts, axis=0)
+    prex_sum = np.add.reduceat(_log_mean_exp(per_token), starts)
+    return SentenceNll(
+        -prex_sum / length, -_log_mean_exp(member_sum) / length, -(member_sum / length[:, None]).T
+    )
+
+
+def _log_mean_exp(logprob: FloatArray) -> FloatArray:
+    """ln of the mean over members of P: [row, member] -> [row]."""
+    highest = logprob.max(axis=1)
+    # ln 0 of every member: no finite maximum to take out.
+    shift = np.where(np.isfinite(highest), highest, 0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(logprob - shift[:, None]).mean(axis=1)) + shift)
+
 
 # (hypotheses, references) of one test set -> a number
 Metric = Callable[[list[str], list[str]], float]

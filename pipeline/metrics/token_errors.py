@@ -6,24 +6,26 @@ missing words, by the score of the token that follows the gap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell
+from pipeline.metrics.decodes import Decode, groups_by, scorable_in_all, shared_cell
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.group import scorable_in_all, shared_cell
 from pipeline.metrics.rules import PrecisionRule, precision_rules
-from pipeline.metrics.statistic import FloatArray, Statistic, ratio
 from pipeline.metrics.token_labels import (
     Marked,
     MeasuredTokens,
     TokenLabels,
     TokenRules,
+    read_tokens,
     token_labels,
 )
+from pipeline.quality.statistic import FloatArray, Statistic, ratio
 
 _POSITION_COLUMNS = ("sentence_id", "hypothesis", "position", "token_id")
 
@@ -162,3 +164,23 @@ def _share(
 
 def _deletion_rate(_: MeasuredTokens, labels: TokenLabels) -> Statistic:
     return lambda weights: 100 * ratio(weights @ labels.deleted, weights @ labels.reference_words)
+
+
+def token_detection_cells(
+    decodes: Mapping[str, Decode],
+    uncertainty: Path,
+    rules: TokenRules | None,
+    evaluation: Evaluation,
+) -> Iterator[Cell]:
+    """Cells of `token_error_cells` for each group of decodes of one key.
+
+    `decodes` by part, whose measures are in the folder `uncertainty`. Raises DataError for measures
+    that are not there.
+    """
+    tokens = [
+        MeasuredTokens(decode, read_tokens(uncertainty / part / "token.parquet"))
+        for part, decode in decodes.items()
+        if decode.is_search and decode.is_ensemble
+    ]
+    for group in groups_by(tokens, lambda one: one.decode):
+        yield from token_error_cells(group, rules, evaluation)

@@ -11,10 +11,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
 from pipeline.metrics.decodes import Decode, measure_table
-from pipeline.metrics.statistic import FloatArray
-from pipeline.metrics.vocabulary import read_units
+from pipeline.quality.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
+from pipeline.quality.statistic import FloatArray
+
+# fairseq's own symbols, whose ids come before those of the file.
+SPECIAL_UNITS = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def read_units(path: Path) -> list[str]:
+    """The unit of every token id: [vocab]; `path` is a dict.{language}.txt."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        # A unit holds no space; its count, and perhaps a flag, follow it.
+        return [*SPECIAL_UNITS, *(line.split(" ")[0] for line in file)]
+
 
 _EOS = 2
 

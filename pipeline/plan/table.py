@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
-from pipeline.config import PipelineConfig
-from pipeline.fairseq_bridge.costs import ModelCosts
+from pipeline.fairseq_bridge.members.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
-from pipeline.plan.sets import UNITS_A_WORD
+from pipeline.plan.sizes import UNITS_A_WORD
 from pipeline.plan.work import Work
+from pipeline.run.settings import PipelineConfig
 
 _HEADER = ("stage", "parts", "operations", "device hours", "wall clock", "disk GB", "memory GB")
 _WIDTHS = (12, 6, 11, 13, 11, 9, 10)

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from pipeline.config import DecodeConfig, PipelineConfig, iterate_values
-from pipeline.data.paper_sizes import SPEECH_FRAMES_A_WORD, TRAINING
-from pipeline.decoding.estimate import estimate
-from pipeline.decoding.plan import Job, jobs
-from pipeline.decoding.shard import shards
-from pipeline.fairseq_bridge.costs import ModelCosts
-from pipeline.plan.ensembles import planned_ensembles
+from pipeline.data.paper_corpora import SPEECH_FRAMES_A_WORD, TRAINING
+from pipeline.decoding.plan import Job, jobs, shards
+from pipeline.decoding.resources import estimate
+from pipeline.fairseq_bridge.members.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
-from pipeline.plan.sets import SetSize
+from pipeline.plan.sizes import SetSize, planned_ensembles
+from pipeline.run.settings import DecodeConfig, PipelineConfig, iterate_values
 from pipeline.store import SUBSET
 
 # Measured with the demo on one core of an AMD EPYC: stages that only a processor runs.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError
-from pipeline.metrics.cell import CHECKPOINT_AVERAGE, LOWER_IS_BETTER, Cell, Key
-from pipeline.metrics.error_detection import CONSTANT
-from pipeline.metrics.statistic import FloatArray
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, LOWER_IS_BETTER, Cell, Key, number_text
+from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.quality.statistic import FloatArray
 from pipeline.report.cells import CellIndex
 from pipeline.report.paper import paper_cells
 
@@ -248,3 +250,76 @@ def _joined(numbers: Sequence[_Number], best: bool) -> _Number:
         np.asarray(join([one.draws for one in numbers], axis=0)),
         tuple(dict.fromkeys(key for one in numbers for key in one.cells)),
     )
+
+
+_COLUMNS = (
+    "claim",
+    "task",
+    "verdict",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "n_set",
+    "n_supporting",
+    "n_contradicting",
+    "statement",
+    "source",
+    "reason",
+    "cells",
+)
+_HEAD = "| Claim | Task | Verdict | By how much [95 % interval] | Test sets | Source |"
+
+
+def write_claims(folder: Path, verdicts: Sequence[Verdict]) -> list[Path]:
+    """Write claims.csv and claims.md; the same verdicts give the same bytes."""
+    paths = [folder / "claims.csv", folder / "claims.md"]
+    with paths[0].open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows(_row(one) for one in verdicts)
+    paths[1].write_text(_markdown(verdicts), encoding="utf-8", newline="\n")
+    return paths
+
+
+def _row(one: Verdict) -> list[str]:
+    numbers = (one.value, one.low, one.high)
+    return [
+        one.name,
+        one.task,
+        one.verdict,
+        one.metric,
+        *("" if number is None else number_text(number) for number in numbers),
+        str(one.n_set),
+        str(one.n_supporting),
+        str(one.n_contradicting),
+        one.claim.statement,
+        one.claim.source,
+        one.reason,
+        " ".join(one.cell_names),
+    ]
+
+
+def _markdown(verdicts: Sequence[Verdict]) -> str:
+    lines = [
+        "### Claims, tested on the numbers of this run",
+        "",
+        "A claim holds where the 95 % interval of the mean difference over test sets lies above 0 "
+        "(paired bootstrap over sentences), and does not where it lies below.",
+        "",
+        _HEAD,
+        "|---|---|---|---:|---|---|",
+    ]
+    lines += [_line(one) for one in verdicts]
+    lines += ["", "#### The cells that each verdict stands on", ""]
+    for one in verdicts:
+        cells = ", ".join(f"`{name}`" for name in one.cell_names) or "none"
+        lines.append(f"- `{one.name}` {one.task}: {cells}")
+    return "\n".join(lines) + "\n"
+
+
+def _line(one: Verdict) -> str:
+    verdict = f"**{one.verdict}**" + (f": {one.reason}" if one.reason else "")
+    sets = f"{one.n_supporting} for, {one.n_contradicting} against, of {one.n_set}"
+    cells = (one.claim.statement, one.task, verdict, one.difference, sets, one.claim.source)
+    return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |"

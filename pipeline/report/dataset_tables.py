@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
+from pipeline.report.names import task_name
 from pipeline.report.table import Heading, Row, Table, TableCell
-from pipeline.report.task_names import task_name
 
 # A row of a manifest's `subsets`: name of a column -> text.
 Subset = Mapping[str, str]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pipeline.parts import write_whole
-from pipeline.report.figures.style import line, panels, shared_legend, styled
+from pipeline.report.figures.drawing import line, panels, shared_legend, styled
+from pipeline.run.artifacts import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

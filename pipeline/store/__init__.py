@@ -1,9 +1,8 @@
 """The decode store: what an ensemble's decoder leaves for everything after it."""
 
-from pipeline.store.attributes import SEARCHES, SUBSET
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics, TopK
 from pipeline.store.reader import Store, is_store, look_ahead, open_store
-from pipeline.store.schema import Flag
+from pipeline.store.schema import SEARCHES, SUBSET, Flag
 from pipeline.store.validate import validate
 from pipeline.store.writer import StoreWriter
 

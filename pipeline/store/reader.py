@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,11 +12,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store.attributes import plain
 from pipeline.store.child import in_child
-from pipeline.store.place import place_of
-from pipeline.store.schema import DATASETS, TEXT, Flag
+from pipeline.store.schema import DATASETS, TEXT, Flag, plain
 from pipeline.store.structure import one_line, structure_faults
+
+
+def place_of(store: Store, name: str, index: Sequence[int]) -> str:
+    """Task, test set, sentence, hypothesis, token and member of dataset `name` at `index`.
+
+    index: one number an axis, or the first of them. Hypotheses and tokens count from 0 within
+    their sentence and hypothesis; what does not apply is left out.
+    """
+    axes = DATASETS[name].axes
+    words = [str(store.attributes[key]) for key in ("task", "test_set") if key in store.attributes]
+    row = index[0]
+    if axes[0] == "token":
+        hypothesis = int(np.searchsorted(store.token_offset, row, side="right")) - 1
+        token = f"token {row - store.token_offset[hypothesis]}"
+        words += [*_hypothesis(store, hypothesis), token]
+    elif axes[0] == "hypothesis":
+        words += _hypothesis(store, row)
+    else:
+        words.append(f"sentence {row}")
+    named = dict(zip(axes, index, strict=False))
+    if "member" in named:
+        words.append(f"member {store.members[named['member']]}")
+    return ", ".join(words)
+
+
+def _hypothesis(store: Store, row: int) -> list[str]:
+    """A sentence may have no hypothesis: of those that begin at one row, the last has it."""
+    sentence = int(np.searchsorted(store.hypothesis_offset, row, side="right")) - 1
+    return [f"sentence {sentence}", f"hypothesis {row - store.hypothesis_offset[sentence]}"]
+
 
 # A file as it is now: its path, and what differs between files of one name.
 _Version = tuple[Any, ...]

@@ -8,8 +8,16 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pipeline.store.attributes import CONSTANTS, attribute_faults, plain
-from pipeline.store.schema import DATASETS, HALF_PRECISION, OPTIONAL, TEXT, Dataset
+from pipeline.store.schema import (
+    CONSTANTS,
+    DATASETS,
+    HALF_PRECISION,
+    OPTIONAL,
+    TEXT,
+    Dataset,
+    attribute_faults,
+    plain,
+)
 
 # Of a type of fixed length: it takes all of it in memory, row for row.
 _MOST_TEXT_BYTES = 2**16

@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store.attributes import ATTRIBUTES, CONSTANTS, attribute_faults, plain, stored
 from pipeline.store.hypothesis import Hypothesis, TokenStatistics
-from pipeline.store.schema import DATASETS, HALF_PRECISION, TEXT, Flag, value_range
+from pipeline.store.schema import (
+    ATTRIBUTES,
+    CONSTANTS,
+    DATASETS,
+    HALF_PRECISION,
+    TEXT,
+    Flag,
+    attribute_faults,
+    plain,
+    stored,
+    value_range,
+)
 
 _CHUNK_BYTES = 2**18
 # What a text takes while it waits for its chunk, as a rule.

@@ -1,7 +1,7 @@
 """Runs in MLflow: where they are kept, how they are named, what each stage may log."""
 
+from pipeline.tracking.experiment import metric_name
 from pipeline.tracking.log import RunLog
-from pipeline.tracking.names import metric_name
 from pipeline.tracking.run import open_parent, open_run
 from pipeline.tracking.sweep import Sweep, SweepParent, run_and_end_sweep
 

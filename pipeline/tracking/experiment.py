@@ -5,15 +5,43 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
-from pipeline.tracking.taking import reason_of, taking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+
+@contextmanager
+def taking(store: str, what: str) -> Iterator[None]:
+    """Raise MachineError where the MLflow at `store` (a URI) does not take `what`."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, RequestException, SQLAlchemyError) as error:
+        raise MachineError(
+            f"MLflow at {store} must take {what}, got: {reason_of(error)}; no result is lost: "
+            f"run the stage again when it does, or with tracking=off"
+        ) from None
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of MLflow's says, on one line, without the SQL and links that may follow."""
+    return " ".join(str(error).partition("[SQL:")[0].split()) or type(error).__name__
+
+
+def metric_name(text: str) -> str:
+    """A name that MLflow takes and a person can type: ASCII letters, digits, `_ - . /`."""
+    return re.sub(r"[^A-Za-z0-9_./-]+", "_", text).strip("_")
 
 
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:

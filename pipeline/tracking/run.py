@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import MACHINE_KEYS, ROOT, PipelineConfig
-from pipeline.parts import file_sha256
-from pipeline.tracking.experiment import open_experiment
-from pipeline.tracking.inputs import datasets
+from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.settings import MACHINE_KEYS, ROOT, PipelineConfig
+from pipeline.tracking.experiment import metric_name, open_experiment, taking
 from pipeline.tracking.log import RunLog, ended
-from pipeline.tracking.names import metric_name
 from pipeline.tracking.sweep import sweep_parent
-from pipeline.tracking.taking import taking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput
+
+
+_DIGEST_LENGTH = 36  # MLflow's limit
+
+
+def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
+    """The datasets of a folder of `prepare`: stage train has the training data, others test sets.
+
+    Each with the hash of its files; none where nothing is prepared.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    place, context = ("fairseq", "training") if stage == "train" else ("test", "evaluation")
+    return [
+        DatasetInput(
+            Dataset(
+                name=f"{prepared.name} {name}",
+                digest=digest(hashes)[:_DIGEST_LENGTH],
+                source_type="local",
+                source=json.dumps({"prepare": prepared.name, "files": sorted(hashes)}),
+            ),
+            [InputTag("mlflow.data.context", context)],
+        )
+        for name, hashes in _hashes(prepared / "manifest.json", place).items()
+        if place == "test" or name == "train"
+    ]
+
+
+def _hashes(manifest: Path, place: str) -> dict[str, dict[str, str]]:
+    """Name of a set -> file -> sha256, of the files of a manifest that lie in `place`."""
+    if not manifest.is_file():
+        return {}
+    files = read_json(manifest, "prepare").get("files", {})
+    sets: dict[str, dict[str, str]] = defaultdict(dict)
+    for path, sha256 in files.items():
+        folder, _, name = path.partition("/")
+        if folder == place:
+            sets[PurePosixPath(name).name.partition(".")[0]][path] = sha256
+    return dict(sets)
+
 
 _PARAM_LENGTH = 6000
 _BATCH = 100

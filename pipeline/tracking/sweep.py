@@ -13,11 +13,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from pipeline.config import MACHINE_KEYS
 from pipeline.errors import MachineError
-from pipeline.tracking.experiment import open_experiment
+from pipeline.run.settings import MACHINE_KEYS
+from pipeline.tracking.experiment import open_experiment, taking
 from pipeline.tracking.log import RunLog
-from pipeline.tracking.taking import taking
 
 _PARENT_FILE = "mlflow_parent_run.txt"
 

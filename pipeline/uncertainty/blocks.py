@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
+from pipeline.statistics.kernel import Array, Float64, fused_statistics
 from pipeline.store import Store, TokenStatistics
-from pipeline.uncertainty.kernel import Array, Float64, fused_statistics
 from pipeline.uncertainty.token import (
     TOKEN_MEASURES,
     Position,

@@ -2,15 +2,143 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipeline.errors import StoreError
+from pipeline.statistics.kernel import Array, Float64, fused_statistics
 from pipeline.store import Store
+from pipeline.store.reader import place_of
 from pipeline.uncertainty.blocks import Block
 from pipeline.uncertainty.hypothesis import HypothesisTotals, decoding_posteriors
-from pipeline.uncertainty.recompute import recomputed_differences
-from pipeline.uncertainty.token import TOKEN_MEASURES
+from pipeline.uncertainty.token import TOKEN_MEASURES, measures
+from pipeline.uncertainty.topk import token_bounds
+
+MAY_BE_NEGATIVE = tuple(name for name, one in TOKEN_MEASURES.items() if one.may_be_negative)
+# A sound store may be this far off: two of its numbers, each rounded in half precision. Of float32
+# `StoreChecks` tells much smaller faults, which stop nothing.
+_HALF_PRECISION_NATS = 2e-2
+
+
+def refuse_impossible(store: Store, block: Block) -> None:
+    """Raise StoreError for a token measure that is NaN, below 0, or an entropy above ln of vocab.
+
+    It names file, task, test set, sentence, hypothesis, token and measure. Those of
+    `MAY_BE_NEGATIVE` pass below 0.
+    """
+    highest = float(np.log(store.vocab_size)) + _HALF_PRECISION_NATS
+    for name, values in block.measures.items():
+        _refuse(store, block, name, np.isnan(values), "a number")
+        if name not in MAY_BE_NEGATIVE:
+            _refuse(store, block, name, values < -_HALF_PRECISION_NATS, ">= 0")
+        if name == "data" or name.endswith("_entropy"):
+            rule = f"<= ln(vocab_size={store.vocab_size})"
+            _refuse(store, block, name, values > highest, rule)
+
+
+def refuse_nan(store: Store, name: str, values: Float64) -> None:
+    """Raise StoreError, naming file, task, set and sentence, for a measure [sentence] that is NaN.
+
+    A sentence without a hypothesis has none and is passed over.
+    """
+    broken = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
+    if broken.any():
+        place = place_of(store, "/sentence/id", [int(broken.argmax())])
+        raise StoreError(f"{store.path}: {place}: {name} must be a number, got nan")
+
+
+def refuse_undrawable(store: Store, logprob: Float64) -> None:
+    """Raise StoreError, naming the hypothesis, where its ln P by the member that drew it is -inf.
+
+    logprob [hypothesis].
+    """
+    broken = np.isneginf(logprob)
+    if broken.any():
+        place = place_of(store, "/hypothesis/member", [int(broken.argmax())])
+        raise StoreError(
+            f"{store.path}: {place}: the member that drew it must give it a probability above 0, "
+            f"got 0"
+        )
+
+
+def _refuse(store: Store, block: Block, name: str, broken: NDArray[np.bool_], rule: str) -> None:
+    if broken.any():
+        token = int(broken.argmax())
+        row = int(store.token_offset[block.first]) + token
+        place = place_of(store, "/token/id", [row])
+        value = float(block.measures[name][token])
+        raise StoreError(f"{store.path}: {place}: {name} must be {rule}, got {value:.6g}")
+
+
+# Agreement of statistics with `full`: float32, and float16 with its spacing of 0.008 nats at -12.
+_SINGLE_NATS = 1e-4
+_HALF_NATS = 1e-2
+_SLICE_BYTES = 2**25
+
+
+def recomputed_differences(store: Store, block: Block) -> Iterator[tuple[str, Float64, float]]:
+    """How far the block's numbers are from the distributions: name, difference [token], tolerance.
+
+    Of a `full` store: each statistic against itself, recomputed; of a `topk` store: each measure
+    against the interval that it must lie in; of `statistics`: nothing. The log-probability of the
+    token that stands there comes first, [token, member]. In nats, relative above 1.
+    """
+    if store.dump == "statistics":
+        return
+    width = store.vocab_size if store.dump == "full" else store.read("/token/topk_id", 0, 1).size
+    step = max(1, _SLICE_BYTES // (8 * store.n_member * max(1, width)))
+    first = int(store.token_offset[block.first])
+    for start in range(0, int(block.token_offset[-1]), step):
+        rows = slice(start, min(start + step, int(block.token_offset[-1])))
+        compare = _full_differences if store.dump == "full" else _topk_differences
+        yield from compare(store, block, rows, first)
+
+
+def _full_differences(
+    store: Store, block: Block, rows: slice, first: int
+) -> Iterator[tuple[str, Float64, float]]:
+    full = store.read("/token/full_logprob", first + rows.start, first + rows.stop)
+    token = block.token_id[rows, np.newaxis, np.newaxis]
+    logprob = np.take_along_axis(full, token, axis=2)[:, :, 0].astype(np.float64)
+    # Weights are as good as prefixes here: both give the same softmax.
+    recomputed = fused_statistics(full, block.position.log_weight[rows])
+    for name, expected in {"logprob": logprob, **recomputed}.items():
+        stored = getattr(block.position.statistics, name)[rows]
+        difference = _difference(stored, expected, expected)
+        yield name, difference, _HALF_NATS if full.dtype.itemsize == 2 else _SINGLE_NATS
+
+
+def _topk_differences(
+    store: Store, block: Block, rows: slice, first: int
+) -> Iterator[tuple[str, Float64, float]]:
+    token_id, topk, tail = (
+        store.read(f"/token/{name}", first + rows.start, first + rows.stop)
+        for name in ("topk_id", "topk_logprob", "tail_logprob")
+    )
+    logprob = block.position.statistics.logprob[rows]
+    # The token that stands there is one of the k, or no likelier than all the others together.
+    same = (token_id == block.token_id[rows, np.newaxis])[:, np.newaxis]
+    own = np.where(same, topk, -np.inf).max(axis=2)
+    listed = same.any(axis=2)
+    low, high = np.where(listed, own, -np.inf), np.where(listed, own, tail)
+    yield "logprob", _difference(logprob, low, high), _SINGLE_NATS
+    bounds = token_bounds(topk, tail, logprob, block.position.log_weight[rows], store.vocab_size)
+    # Afresh: the block's own may have been set to 0 at the end of a hypothesis.
+    values = measures(block.position)
+    for name, (low, high) in bounds.items():
+        yield name, _difference(values[name][rows], low, high), _SINGLE_NATS
+
+
+def _difference(values: Array, low: Float64, high: Float64) -> Float64:
+    """Distance of values from [low, high]: 0 within, also where both are the same infinity."""
+    nearest = np.clip(values, low, high)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(values - nearest) / np.maximum(1.0, np.abs(nearest))
+    return np.where(values == nearest, 0.0, np.where(np.isnan(distance), np.inf, distance))
+
 
 # Agreement of decoding and re-scoring, design of the store: float32 log-probabilities added up.
 _SCORE_TOLERANCE_NATS = 1e-4

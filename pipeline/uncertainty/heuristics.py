@@ -8,8 +8,8 @@ from itertools import permutations
 import numpy as np
 
 from pipeline.errors import StoreError
+from pipeline.statistics.kernel import Float64
 from pipeline.store import Store
-from pipeline.uncertainty.kernel import Float64
 
 HEURISTICS = ("xbleu", "xwer")
 
@@ -28,8 +28,8 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
         return {name: np.where(has_hypothesis, 0.0, np.nan) for name in HEURISTICS}
     if heuristics_reason(store, member_stores):
         return {name: np.full(store.n_sentence, np.nan) for name in HEURISTICS}
-    from pipeline.metrics.speech import sentence_wer_percent
-    from pipeline.metrics.translation import sentence_bleu
+    from pipeline.quality.speech import sentence_wer_percent
+    from pipeline.quality.translation import sentence_bleu
 
     sources = store.sources()
     texts = [_texts(store, member_store, sources) for member_store in member_stores]

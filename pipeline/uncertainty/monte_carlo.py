@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.statistics.kernel import Float64
 from pipeline.store import Store
+from pipeline.uncertainty.checks import refuse_nan, refuse_undrawable
 from pipeline.uncertainty.hypothesis import (
     FORMS,
     POSTERIORS,
     HypothesisTotals,
     decoding_posteriors,
-)
-from pipeline.uncertainty.impossible import refuse_nan, refuse_undrawable
-from pipeline.uncertainty.kernel import Float64
-from pipeline.uncertainty.weights import (
     first_hypotheses,
     first_of_member,
     uniform,

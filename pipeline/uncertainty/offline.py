@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.parts import write_json
+from pipeline.run.artifacts import write_json
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import Block, measured_blocks
-from pipeline.uncertainty.checks import StoreChecks
+from pipeline.uncertainty.checks import StoreChecks, refuse_impossible
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
 from pipeline.uncertainty.hypothesis import TotalsBuilder
-from pipeline.uncertainty.impossible import refuse_impossible
 from pipeline.uncertainty.sequence import KEYS, Grid, refusals, sequence_table
 
 if TYPE_CHECKING:

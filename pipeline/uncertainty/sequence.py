@@ -11,27 +11,25 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
+from pipeline.statistics.kernel import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import has_distributions, measured_blocks
+from pipeline.uncertainty.checks import refuse_nan
 from pipeline.uncertainty.heuristics import heuristic_measures
 from pipeline.uncertainty.hypothesis import (
     FORMS,
     POSTERIORS,
     HypothesisTotals,
+    Selection,
     TotalsBuilder,
     decoding_posteriors,
-    log_variance,
-)
-from pipeline.uncertainty.impossible import refuse_nan
-from pipeline.uncertainty.kernel import Float64
-from pipeline.uncertainty.monte_carlo import monte_carlo_measures, monte_carlo_refusals
-from pipeline.uncertainty.weights import (
-    Selection,
     first_hypotheses,
     importance,
+    log_variance,
     log_weighted_mean,
     weighted_mean,
 )
+from pipeline.uncertainty.monte_carlo import monte_carlo_measures, monte_carlo_refusals
 
 ExtraMeasure = Callable[..., Any]
 # ln of var_p: var_p itself underflows for long hypotheses, which then cannot be ranked.

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.store import TokenStatistics
-from pipeline.uncertainty.kernel import (
+from pipeline.statistics.kernel import (
     Array,
     Float64,
     expr_log_weight,
@@ -19,6 +18,7 @@ from pipeline.uncertainty.kernel import (
     log_mean,
     member_mean,
 )
+from pipeline.store import TokenStatistics
 
 
 @dataclass(frozen=True)

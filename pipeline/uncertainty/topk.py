@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.statistics.kernel import Array, Float64, fused_statistics, log_mean
 from pipeline.store import TokenStatistics
-from pipeline.uncertainty.kernel import Array, Float64, fused_statistics, log_mean
 from pipeline.uncertainty.token import Position, measures
 
 Interval = tuple[Float64, Float64]

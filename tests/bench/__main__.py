@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement, NotMeasuredError
 
 NOT_PARTS = {"__main__", "measurement"}

@@ -19,19 +19,22 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
-from pipeline.config import CONF, ROOT, DecodeConfig
-from pipeline.data.units import detokenise
+from pipeline.data.text.units import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
 from pipeline.decoding.posterior import NextToken
-from pipeline.decoding.sentence import Sentence, padded
+from pipeline.decoding.test_set import Sentence, padded
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_weights
-from pipeline.fairseq_bridge.training import train_member
+from pipeline.fairseq_bridge.corpus.binarised import (
+    load_dictionary,
+    write_dictionaries,
+    write_split,
+)
+from pipeline.fairseq_bridge.members.member import FairseqMember, build_model, load_weights
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.trainer import train_member
+from pipeline.run.settings import CONF, ROOT, DecodeConfig
 from tests.bench.measurement import Measurement
 
 BATCH, BEAM, VOCAB_SIZE, UPDATES = 64, 5, 4000, 120
@@ -114,9 +117,9 @@ def sentences(count: int, vocab_size: int = VOCAB_SIZE) -> list[Sentence]:
 
 def decode_many(count: int, path: Path) -> None:
     """Decode `count` short sentences into a store, as the decode stage does."""
-    from pipeline.config import DumpConfig
-    from pipeline.decoding.run import Decoder
+    from pipeline.decoding.blocks import Decoder
     from pipeline.decoding.test_set import read_test_set
+    from pipeline.run.settings import DumpConfig
     from tests.whole_decode import decode_to_store
 
     torch.set_num_threads(1)

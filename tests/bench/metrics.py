@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pipeline.config import ROOT
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio
+from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement
 
 N_MEASURE, N_TEMPERATURE, N_SENTENCE = 17, 50, 14_760

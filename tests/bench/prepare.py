@@ -12,14 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipeline.config import ROOT
-from pipeline.data.clean import CleaningRules, clean
-from pipeline.data.corpus import AlignedSentence, align
-from pipeline.data.distinct import SeenTexts
-from pipeline.data.language import languages_of
-from pipeline.data.near_duplicates import HeldOutIndex
-from pipeline.data.packages import TESTED_VERSIONS, find_packages
-from pipeline.data.user_files import read_user_files
+from pipeline.data.debian_packages import TESTED_VERSIONS, find_packages
+from pipeline.data.text.cleaning import CleaningRules, HeldOutIndex, SeenTexts, clean, languages_of
+from pipeline.data.text.corpus import AlignedSentence, align
+from pipeline.data.text.files import read_user_files
+from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
 N_LINE, N_HELD_OUT, N_SEEN, N_WORD = 50_000, 4_000, 1_000_000, 20_000

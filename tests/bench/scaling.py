@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
-from pipeline.config import CONF, DecodeConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
-from pipeline.decoding.sentence import Sentence
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.decoding.test_set import Sentence
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import CONF, DecodeConfig
 from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid

@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import soundfile
 
-from pipeline.data.speech.audio import read_audio
-from pipeline.data.speech.features import FeatureSettings, features
+from pipeline.data.speech.audio import FeatureSettings, features, read_audio
 from tests.bench.measurement import Measurement, alternating_seconds
 
 N_FILE, SECONDS, FILE_RATE_HZ = 20, 10, 16000

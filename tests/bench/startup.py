@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from tempfile import TemporaryDirectory
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
 STAGES = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from pipeline.store import Hypothesis, StoreWriter, TopK
 from pipeline.uncertainty.token import token_statistics
 from tests.bench.measurement import Measurement

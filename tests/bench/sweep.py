@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement, NotMeasuredError
 
 OUTPUTS = ROOT / "outputs"

@@ -16,7 +16,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from pipeline.config import CONF, ROOT
+from pipeline.run.settings import CONF, ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
 # Counted in the demo's own database.
@@ -28,7 +28,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 import stages.metrics  # what the process of the stage has loaded anyway
 from pipeline import tracking
-from pipeline.config import typed
+from pipeline.run.settings import typed
 folder = Path(sys.argv[1])
 with tracking.open_run(typed(OmegaConf.load(sys.argv[2])), "metrics") as log:
     log.metrics({{f"measure {{place}}": float(place) for place in range({N_METRIC})}})

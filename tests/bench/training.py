@@ -20,11 +20,12 @@ from omegaconf import OmegaConf
 from safetensors.torch import load_file
 
 import stages  # noqa: F401 - sets what the processes of parts run in
-from pipeline.config import CONF, ROOT
-from pipeline.fairseq_bridge import import_fairseq, training
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.training_settings import training_configuration
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.settings import training_configuration
+from pipeline.fairseq_bridge.training.trainer import trainer as training
+from pipeline.run.settings import CONF, ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
 UPDATES, VOCAB_SIZE = 40, 4000

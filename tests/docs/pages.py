@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 PAGES = [
     ROOT / "README.md",

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.config import ROOT
-from pipeline.config_overrides import check_overrides
+from pipeline.run.overrides import check_overrides
+from pipeline.run.settings import ROOT
 from tests.docs.pages import PAGES, SHELL, blocks, commands
 from tests.docs.test_sessions import SESSIONS
 

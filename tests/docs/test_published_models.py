@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from pipeline.store import open_store
 from tests.docs.pages import blocks
 from tests.published_models import CHECKPOINTS, publish

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from tests.docs.pages import SHELL, Block, blocks, split
 
 # Page -> the page that is run before it.

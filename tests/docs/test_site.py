@@ -15,10 +15,9 @@ from typing import get_type_hints
 import pytest
 import yaml
 
-from pipeline.config import ROOT, PipelineConfig
+from pipeline.run.settings import ROOT, PipelineConfig
 from pipeline.store import StoreWriter, open_store
-from pipeline.store.attributes import ATTRIBUTES, CONSTANTS
-from pipeline.store.schema import DATASETS
+from pipeline.store.schema import ATTRIBUTES, CONSTANTS, DATASETS
 from pipeline.uncertainty.hypothesis import POSTERIORS
 from pipeline.uncertainty.sequence import refusals
 from pipeline.uncertainty.token import TOKEN_MEASURES

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 HELD = Path(__file__).with_name("held")
 # Stage -> the folders of its results, in the order in which the stages run.

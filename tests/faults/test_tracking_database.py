@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from tests.faults.small_run import HELD
 
 _OPEN = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, MainEnsembleConfig, plain, typed
 from pipeline.errors import ConfigError
+from pipeline.run.settings import CONF, MainEnsembleConfig, plain, typed
 
 
 def ensemble(*overrides: str, experiment: str = "laptop") -> MainEnsembleConfig:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.machine_code import cache_folder
+from pipeline.compiled import cache_folder
 
 
 def test_machine_code_is_not_kept_over_an_edit_of_any_source(tmp_path: Path) -> None:

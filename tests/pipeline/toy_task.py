@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import TestSetConfig
 from pipeline.metrics.decodes import read_decodes
-from pipeline.metrics.quality import QUALITIES
+from pipeline.quality.kinds import QUALITIES
 from pipeline.report.figures import TaskEvidence
+from pipeline.run.settings import TestSetConfig
 from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid

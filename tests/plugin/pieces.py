@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.config import DecodeConfig, EnsembleConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.model import EnsembleModel
-from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.test_set import Sentence
 from pipeline.ensembles import Ensemble
-from pipeline.ensembles.random_init import members
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.training import train_member
+from pipeline.ensembles.kinds import random_init as members
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.trainer import train_member
 from pipeline.report.cells import CellIndex
 from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.run.settings import DecodeConfig, EnsembleConfig
 from pipeline.store import Hypothesis, Store
 
 

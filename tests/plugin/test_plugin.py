@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 from pipeline.store import open_store
 from tests.faults.small_run import SETTINGS
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.parts import PartFolder
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 from stages.metrics import metrics
 

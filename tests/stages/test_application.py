@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
 from pipeline.errors import ConfigError
-from stages import code_digest, declared_params
+from pipeline.run.application import code_digest, declared_params
+from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
@@ -23,8 +23,8 @@ STAGE = """
 import os, sys, time
 from pathlib import Path
 from pipeline.errors import DataError
-from pipeline.parts import PartFolder
-from stages import run, run_parts
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.application import run, run_parts
 
 def {name}(config):
 {body}

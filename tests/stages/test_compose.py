@@ -9,7 +9,7 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
-from pipeline.config import CONF, typed
+from pipeline.run.settings import CONF, typed
 from stages.compose import compose
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pipeline.errors import ConfigError
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.models import build_model
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.members.member import build_model
+from pipeline.fairseq_bridge.models.configuration import model_configuration
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (

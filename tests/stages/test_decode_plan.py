@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.config import PipelineConfig
 from pipeline.errors import PipelineError
-from pipeline.parts import PartFolder
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.settings import PipelineConfig
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import ConfigError, DataError
-from pipeline.parts import file_sha256
+from pipeline.run.artifacts import file_sha256
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.prepared_rows import read_rows
 

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import DataError
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.pipeline.data.speech.conftest import WriteAudio, write_audio
 

@@ -12,9 +12,9 @@ from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
 import stages
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import PipelineError
-from pipeline.parts import PartFolder
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.settings import CONF, PipelineConfig, typed
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf, open_dict
 from rapidfuzz.distance import Levenshtein
 
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.decoding.test_set import read_test_set
 from pipeline.errors import DataError
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import Flag, Store, open_store, validate
 from stages.decode import decode
 from stages.train import train

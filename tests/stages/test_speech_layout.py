@@ -11,8 +11,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf, open_dict
 
-from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.parts import PartFolder
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.decode import decode
 from stages.metrics import metrics
 from stages.prepare import prepare

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.parts import write_json
+from pipeline.run.artifacts import write_json
 from stages.metrics import metrics
 from stages.tables import tables
 from stages.uncertainty import uncertainty

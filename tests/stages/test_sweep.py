@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from pipeline.config import ROOT
 from pipeline.report.sweep import Point, draw, summary
+from pipeline.run.settings import ROOT
 from tests.conftest import CORES_OF_A_STAGE, copy_repository, environment_of_copy
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare, train

@@ -13,9 +13,9 @@ import pytest
 from mlflow import MlflowClient
 from omegaconf import OmegaConf
 
-from pipeline.config import ROOT
 from pipeline.errors import PipelineError
 from pipeline.report.sweep import Point, draw, failures, summary, write_summary
+from pipeline.run.settings import ROOT
 from pipeline.tracking import RunLog, Sweep
 from stages.sweep import close
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from mlflow import MlflowClient
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 from .trained_members import prepare_and_train
 

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
-from pipeline.metrics.draws import write_draws
-from pipeline.parts import PartFolder, write_json
+from pipeline.metrics.evaluation import write_draws
 from pipeline.report.paper import paper_cells
-from pipeline.report.paper_layouts import LAYOUTS
+from pipeline.report.paper_tables import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.run.artifacts import PartFolder, write_json
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.tables import tables
 from stages.uncertainty import uncertainty
 from tests.stages.made_run import FORCED, Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 

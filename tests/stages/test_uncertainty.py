@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, ROOT, PipelineConfig, typed
 from pipeline.errors import ConfigError, PipelineError, StoreError
-from pipeline.lock import only_run
-from pipeline.parts import PartFolder
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.locks import only_run
+from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.token import token_statistics
 from stages.uncertainty import uncertainty

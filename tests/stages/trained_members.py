@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.models import build_model
-from pipeline.fairseq_bridge.weights import save_weights
-from pipeline.parts import PartFolder, file_sha256, write_json
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.members.member import build_model
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.run.artifacts import PartFolder, file_sha256, write_json
+from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import validate
 from stages.decode import decode
 

@@ -7,8 +7,7 @@ from math import isfinite, nan
 from pathlib import Path
 from xml.etree import ElementTree
 
-from pipeline.data.speech.audio_folder import audio_files
-from pipeline.data.speech.corpus import SpeechCorpus, Utterance, spoken_words
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance, audio_files, spoken_words
 from pipeline.errors import DataError
 
 _NITE = "{http://nite.sourceforge.net/}"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import h5py
+
 
 # Samples at full scale, as a share, from which a recording counts as clipped.
 _CLIPPED_SHARE = 0.001
@@ -90,3 +97,115 @@ def _is_cut_wav(path: Path) -> bool:
         header = file.read(8)
     size = int.from_bytes(header[4:], "little")
     return header[:4] == b"RIFF" and size < _UNKNOWN_SIZE_BYTES and size + 8 > path.stat().st_size
+
+
+FRAME_SHIFT_SECONDS = 0.01
+_KALDI_SCALE = 32768.0
+# A bin that never changes is 0 after normalisation, not noise blown up.
+_LEAST_DEVIATION = 1e-3
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """Sampling rate of the audio, and bins of a frame."""
+
+    sampling_rate_hz: int
+    bins: int
+
+
+def features(samples: NDArray[np.float32], settings: FeatureSettings) -> NDArray[np.float32]:
+    """[frame, bin] of samples in [-1, 1]: a frame every 10 ms, at least one of which must be there.
+
+    A bin is the log energy of a mel band, with mean 0 and variance 1 over the utterance.
+    """
+    frames = _log_mel(samples, settings)
+    frames -= frames.mean(axis=0)
+    frames /= np.maximum(frames.std(axis=0), _LEAST_DEVIATION)
+    return frames
+
+
+def _log_mel(samples: NDArray[np.float32], settings: FeatureSettings) -> NDArray[np.float32]:
+    import kaldi_native_fbank
+
+    options = kaldi_native_fbank.FbankOptions()
+    options.frame_opts.samp_freq = settings.sampling_rate_hz
+    options.frame_opts.dither = 0.0  # dither is random
+    options.frame_opts.snip_edges = False  # as many frames as shifts
+    options.mel_opts.num_bins = settings.bins
+    bank = kaldi_native_fbank.OnlineFbank(options)
+    bank.accept_waveform(settings.sampling_rate_hz, samples * _KALDI_SCALE)
+    bank.input_finished()
+    return np.stack([bank.get_frame(frame) for frame in range(bank.num_frames_ready)])
+
+
+# Frames that are gathered before they are written.
+_BLOCK_FRAMES = 16384
+
+
+class FeatureFile:
+    """An open file of features; see `writing_features`."""
+
+    def __init__(self, file: h5py.File, bins: int, *, with_tokens: bool) -> None:
+        chunk = (_BLOCK_FRAMES // 16, bins)
+        self._file = file
+        self._frames = file.create_dataset(
+            "/frame/feature",
+            (0, bins),
+            "f4",
+            maxshape=(None, bins),
+            chunks=chunk,
+            track_times=False,
+        )
+        self._waiting: list[NDArray[np.float32]] = []
+        self._tokens: list[int] = []
+        self._frame_offset, self._token_offset = [0], [0]
+        self._with_tokens = with_tokens
+
+    def add(self, frames: NDArray[np.float32], tokens: Sequence[int] = ()) -> None:
+        """Add an utterance: features [frame, bin], perhaps of no frame; its target units."""
+        self._waiting.append(frames)
+        self._frame_offset.append(self._frame_offset[-1] + len(frames))
+        self._tokens += tokens
+        self._token_offset.append(len(self._tokens))
+        if self._frame_offset[-1] - len(self._frames) >= _BLOCK_FRAMES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what waits, and where utterances begin."""
+        self._flush()
+        self._write("/utterance/frame_offset", self._frame_offset, "i8")
+        if self._with_tokens:
+            self._write("/utterance/token_offset", self._token_offset, "i8")
+            self._write("/token/id", self._tokens, "i4")
+
+    def _write(self, name: str, values: list[int], dtype: str) -> None:
+        data = np.array(values, dtype=dtype)
+        self._file.create_dataset(name, data=data, track_times=False)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            written = len(self._frames)
+            self._frames.resize(self._frame_offset[-1], axis=0)
+            self._frames[written:] = np.concatenate(self._waiting)
+            self._waiting.clear()
+
+
+@contextmanager
+def writing_features(
+    path: Path, settings: FeatureSettings, *, with_tokens: bool
+) -> Iterator[FeatureFile]:
+    """A new HDF5 file: /frame/feature [frame, bin], /utterance/frame_offset [utterance + 1].
+
+    With tokens also /utterance/token_offset and /token/id. Attributes: feature_bins, sampling rate
+    and frame shift. The same input gives the same bytes.
+    """
+    import h5py
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file.attrs["feature_bins"] = settings.bins
+        file.attrs["frame_shift_seconds"] = FRAME_SHIFT_SECONDS
+        file.attrs["sampling_rate_hz"] = settings.sampling_rate_hz
+        features = FeatureFile(file, settings.bins, with_tokens=with_tokens)
+        yield features
+        features.finish()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline.config import TaskConfig
-from pipeline.data.card import corpus_rows
 from pipeline.data.markdown import markdown_table, short
 from pipeline.data.speech.audio import FAULTS, NOTES
 from pipeline.data.speech.prepared import PreparedSet
+from pipeline.data.text.card import corpus_rows
+from pipeline.run.settings import TaskConfig
 
 
 def speech_card(

@@ -12,15 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import SpeechDataConfig
-from pipeline.data.evaluation_sets import Row
-from pipeline.data.speech.audio import FAULTS, NOTES, Audio, read_audio
+from pipeline.data.speech.audio import (
+    FAULTS,
+    NOTES,
+    Audio,
+    FeatureSettings,
+    features,
+    read_audio,
+    writing_features,
+)
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
-from pipeline.data.speech.feature_file import writing_features
-from pipeline.data.speech.features import FeatureSettings, features
-from pipeline.data.units import SentencePieceUnits, learn_units, word_units
+from pipeline.data.text.test_sets import Row
+from pipeline.data.text.units import SentencePieceUnits, learn_units, word_units
 from pipeline.errors import DataError
-from pipeline.progress import progress
+from pipeline.run.progress import progress
+from pipeline.run.settings import SpeechDataConfig
 
 LETTERS = string.ascii_lowercase + string.digits + "'"
 # fairseq's dictionary begins with four symbols of its own; the last of them is <unk>.

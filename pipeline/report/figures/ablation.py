@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.metrics.likelihood import sentence_nll
-from pipeline.metrics.statistic import point
+from pipeline.metrics.performance import sentence_nll
+from pipeline.quality.statistic import point
+from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence
-from pipeline.report.figures.sheet import Sheet
-from pipeline.report.figures.style import line, panels, shared_legend, whole_numbers
-from pipeline.report.measure_names import POSTERIORS
+from pipeline.report.names import POSTERIORS
+from pipeline.statistics.subsets import subsets
 from pipeline.store import SUBSET, open_store
-from pipeline.uncertainty.subsets import subsets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,16 +8,40 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.metrics.calibration_cells import error_percent
+from pipeline.metrics.calibration import error_percent
 from pipeline.metrics.decodes import (
     Decode,
     Measures,
     first_of_each_length_norm,
     read_measures,
 )
-from pipeline.metrics.quality import Quality
-from pipeline.metrics.statistic import FloatArray
+from pipeline.quality.kinds import Quality
+from pipeline.quality.statistic import FloatArray
+from pipeline.report.names import parts_of
 from pipeline.store import SEARCHES, SUBSET
+
+_QUALITIES = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
+
+
+def measure(name: str) -> str:
+    """`prex_rmi_s` -> `M S-IW (PrEx)`; a name of another form stays as it is."""
+    parts = parts_of(name)
+    if parts is None or parts.estimator is None:
+        return name
+    return f"{parts.kind.letter} {parts.estimator}{parts.kind.remark} ({parts.posterior})"
+
+
+def error(quality: Quality) -> str:
+    """The error of a sentence in words, with its unit."""
+    if quality.name == "bleu":
+        return "100 - sentence BLEU, percent"
+    return f"{sentence_quality(quality)}, percent"
+
+
+def sentence_quality(quality: Quality) -> str:
+    """The quality metric of a single sentence in words."""
+    return _QUALITIES.get(quality.name, f"sentence {quality.name}")
+
 
 _MAIN = "random_init"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import ConfigError
-from pipeline.parts import write_json
+from pipeline.report.figures.drawing import Sheet, write_sheet
 from pipeline.report.figures.evidence import TaskEvidence
-from pipeline.report.figures.sheet import Sheet, write_sheet
+from pipeline.run.artifacts import write_json
 
 MakeSheet = Callable[[TaskEvidence], Sheet]
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.metrics.rejection_curve import rejection_curve
-from pipeline.report.figures import names
+from pipeline.metrics.rejection import rejection_curve
+from pipeline.report.figures import evidence as names
+from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend
 from pipeline.report.figures.evidence import TaskEvidence, usable
-from pipeline.report.figures.sheet import Sheet
-from pipeline.report.figures.style import line, panels, shared_legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,10 @@ import pandas as pd
 
 from pipeline.metrics.detection import roc_auc
 from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.metrics.statistic import FloatArray
-from pipeline.report.figures import names
+from pipeline.quality.statistic import FloatArray
+from pipeline.report.figures import evidence as names
+from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence, usable
-from pipeline.report.figures.sheet import Sheet
-from pipeline.report.figures.style import line, panels, shared_legend, whole_numbers
 from pipeline.store import Store, open_store
 from pipeline.uncertainty.blocks import measured_blocks
 from pipeline.uncertainty.hypothesis import TotalsBuilder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,53 @@ from typing import Any
 import pandas as pd
 
 from pipeline.errors import DataError
-from pipeline.metrics.quality import QUALITIES
-from pipeline.parts import read_manifest
+from pipeline.metrics.cell import Cell
+from pipeline.metrics.token_labels import SPECIAL_UNITS, read_units
+from pipeline.quality.kinds import QUALITIES
 from pipeline.report.cells import CellIndex
-from pipeline.report.measure_names import decoder_name
+from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
-from pipeline.report.page.set_order import ordered_test_sets
-from pipeline.report.page.vocabulary import read_pieces
+from pipeline.run.artifacts import read_manifest
 from pipeline.store import Store, open_store
+
+
+def read_pieces(path: Path, vocab_size: int) -> list[str]:
+    """The unit of every token id: [vocab].
+
+    Raises DataError if there is no dictionary, or one of other units than the store counts.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} must exist: run python -m stages.prepare first")
+    pieces = read_units(path)
+    if len(pieces) != vocab_size:
+        wanted, found = (size - len(SPECIAL_UNITS) for size in (vocab_size, len(pieces)))
+        raise DataError(
+            f"{path} must list the {wanted} units of the decode store, "
+            f"got {found}: run python -m stages.prepare and stages.decode"
+        )
+    return pieces
+
+
+def ordered_test_sets(cells: Iterable[Cell], task: str) -> list[str]:
+    """The baseline first, then sets with decodes of single members, then those only scored.
+
+    The baseline is told by having no ROC-AUC: the others are told apart from it.
+    """
+    by_set: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.task == task:
+            by_set.setdefault(cell.test_set, []).append(cell)
+
+    def rank(name: str) -> tuple[bool, bool, bool]:
+        own = by_set[name]
+        return (
+            all(cell.regime == "teacher_forcing" for cell in own),
+            any(cell.metric == "roc_auc" for cell in own),
+            all(cell.ensemble != "single" for cell in own),
+        )
+
+    return sorted(by_set, key=rank)
+
 
 _PAPER_ENSEMBLE = "random_init"
 

@@ -16,14 +16,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.report.claims import Verdict
-from pipeline.report.measure_names import measure_label
+from pipeline.report.names import measure_label, task_name
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
-from pipeline.report.page.card import card_html
-from pipeline.report.page.claim_lines import claim_lines
+from pipeline.report.page.sections import card_html, claim_lines, header_cells
 from pipeline.report.page.summary import signature_parts, summaries
-from pipeline.report.page.table_header import header_cells
 from pipeline.report.table import Table
-from pipeline.report.task_names import task_name
 
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2

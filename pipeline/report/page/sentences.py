@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.decodes import Measures, measure_table, read_measures
-from pipeline.metrics.quality import Quality
-from pipeline.report.measure_names import POSTERIORS
+from pipeline.quality.kinds import Quality
+from pipeline.report.names import POSTERIORS
 from pipeline.store import Flag, Store
 
 # Column of token.parquet, behind the posterior's name -> its name on the page.

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.quality import QUALITIES
+from pipeline.quality.kinds import QUALITIES
 from pipeline.report.cells import CellIndex
-from pipeline.report.measure_names import METRICS, decoder_name
-from pipeline.report.page.browse import BrowsableSet
-from pipeline.report.page.set_order import ordered_test_sets
+from pipeline.report.names import METRICS, decoder_name, task_name
+from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
 from pipeline.report.table import Table
-from pipeline.report.task_names import task_name
 
 _SYNTHETIC = "synthetic"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.bpe_codes import MosesBpeUnits
+from pipeline.data.text.units import MosesBpeUnits
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 

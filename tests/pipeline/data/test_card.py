@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from pipeline import config
-from pipeline.config import TaskConfig
-from pipeline.data.card import Subset, data_card
-from pipeline.data.corpus import Corpus
-from pipeline.data.evaluation_sets import Row
+from pipeline.data.text.card import Subset, data_card
+from pipeline.data.text.corpus import Corpus
+from pipeline.data.text.test_sets import Row
+from pipeline.run import settings as config
+from pipeline.run.settings import TaskConfig
 
 _CORPUS = Corpus("Mine", "MIT", "news", {"p": {"version": "1", "sha256": "x"}}, frozenset(), list)
 _TASK = TaskConfig(

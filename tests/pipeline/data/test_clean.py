@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.data.clean import RULES, CleaningRules
-from pipeline.data.clean import clean as clean_one_by_one
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.language import learn_languages
+from pipeline.data.text.cleaning import RULES, CleaningRules, learn_languages
+from pipeline.data.text.cleaning import clean as clean_one_by_one
+from pipeline.data.text.corpus import AlignedSentence
 
 _ENGLISH = ("the house is there", "this is the house", "there is the garden")
 _GERMAN = ("das Haus ist dort", "dies ist das Haus", "dort ist der Garten")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.corpus import Paragraph, align, split_sentences
+from pipeline.data.text.corpus import Paragraph, align, split_sentences
 
 
 @pytest.mark.parametrize(

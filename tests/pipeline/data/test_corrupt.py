@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.corrupt import cut_short, misspell, permute
+from pipeline.data.text.test_sets import cut_short, misspell, permute
 
 _PIECES = st.lists(st.sampled_from(["▁a", "▁b", "c", "d", ",", ".", "▁?"]), max_size=12)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data.debian_reference import Block, parse_sections, read_debian_reference
+from pipeline.data.text.debian_reference import Block, parse_sections, read_debian_reference
 from pipeline.errors import DataError
+from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 
 

@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.distinct import SeenTexts
+from pipeline.data.text.cleaning import SeenTexts
 
 
 @given(st.lists(st.text(max_size=3)))

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import config
-from pipeline.config import TaskConfig
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.evaluation_sets import (
+from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.test_sets import (
     HeldOutText,
     languages_needed,
     make_set,
@@ -15,8 +13,10 @@ from pipeline.data.evaluation_sets import (
     why_absent,
     write_rows,
 )
-from pipeline.data.units import learn_units
+from pipeline.data.text.units import learn_units
 from pipeline.errors import ConfigError, DataError
+from pipeline.run import settings as config
+from pipeline.run.settings import TaskConfig
 from tests.prepared_rows import read_rows
 
 SENTENCES = [

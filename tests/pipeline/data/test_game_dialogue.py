@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data.game_dialogue import parse_dialogue, read_game_dialogue
+from pipeline.data.text.game_dialogue import parse_dialogue, read_game_dialogue
 from pipeline.errors import DataError
+from pipeline.run.settings import DataConfig
 
 
 def _data(packages: Path, downloads: Path) -> DataConfig:

@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.data.speech.ami import read_ami
-from pipeline.data.speech.common_voice import read_common_voice
-from pipeline.data.speech.stm import read_stm
-from pipeline.data.text import iterate_lines
-from pipeline.data.tmx import iterate_units
-from pipeline.data.transcripts import chapter_transcripts
+from pipeline.data.speech.layouts import read_common_voice, read_stm
+from pipeline.data.text.files import iterate_lines, iterate_units
+from pipeline.data.text.published_corpora import chapter_transcripts
 from pipeline.errors import DataError
 
 # Kind -> name of a file and what reads all of it.

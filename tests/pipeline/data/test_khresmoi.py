@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, typed
-from pipeline.data.clean import CleaningRules
-from pipeline.data.other_corpora import make_other_set
+from pipeline.data.text.cleaning import CleaningRules
+from pipeline.data.text.sources import make_other_set
 from pipeline.errors import DataError
+from pipeline.run.settings import CONF, typed
 
 
 def _write(folder: Path) -> None:

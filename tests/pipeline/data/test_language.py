@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.game_dialogue import read_game_dialogue
-from pipeline.data.language import languages_of, learn_languages
+from pipeline.data.text.cleaning import languages_of, learn_languages
+from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.game_dialogue import read_game_dialogue
+from pipeline.run.settings import DataConfig
 
 SENTENCES = [
     AlignedSentence(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data import libreoffice
-from pipeline.data.libreoffice import parse_page, read_libreoffice
+from pipeline.data.text import libreoffice
+from pipeline.data.text.libreoffice import parse_page, read_libreoffice
 from pipeline.errors import DataError
+from pipeline.run.settings import DataConfig
 
 LANGUAGES = ["de", "en", "fr"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.near_duplicates import HeldOutIndex
+from pipeline.data.text.cleaning import HeldOutIndex
 
 
 def near_duplicates(texts: list[str], held_out: list[str], jaccard: float) -> list[bool]:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pipeline import config
-from pipeline.config import DataConfig
-from pipeline.data.clean import CleaningRules
-from pipeline.data.other_corpora import OtherSet, make_other_set
+from pipeline.data.text.cleaning import CleaningRules
+from pipeline.data.text.sources import OtherSet, make_other_set
 from pipeline.errors import ConfigError
+from pipeline.run import settings as config
+from pipeline.run.settings import DataConfig
 
 LANGUAGES = ["en", "de", "fr"]
 

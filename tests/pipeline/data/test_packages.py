@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data.packages import Package, find_packages, package_files, unpack
-from pipeline.data.speech.prompts import read_prompts
+from pipeline.data.debian_packages import Package, find_packages, package_files, unpack
+from pipeline.data.speech.sets import read_prompts
 from pipeline.errors import DataError, MachineError
-from pipeline.parts import file_sha256
+from pipeline.run.artifacts import file_sha256
+from pipeline.run.settings import DataConfig
 
 DE = "libreoffice-help-de"
 
@@ -28,7 +28,7 @@ def test_package_in_the_cache_needs_no_apt(
     def no_download(*_: object) -> None:
         raise AssertionError("reached out")
 
-    monkeypatch.setattr("pipeline.data.packages._download", no_download)
+    monkeypatch.setattr("pipeline.data.debian_packages._download", no_download)
     (package,) = find_packages([DE], help_packages, None, pin=False)
     assert package.path.parent == help_packages
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, typed
-from pipeline.data.paper_check import check_present, size_differences
-from pipeline.data.paper_sizes import DEV, TEST_SETS
+from pipeline.data.paper_corpora import DEV, TEST_SETS, check_present, size_differences
 from pipeline.errors import DataError
+from pipeline.run.settings import CONF, PipelineConfig, typed
 
 
 def _settings(*overrides: str) -> PipelineConfig:

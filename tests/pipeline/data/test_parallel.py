@@ -3,10 +3,10 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-from pipeline.config import DataConfig, TaskConfig
-from pipeline.data.near_duplicates import HeldOutIndex
-from pipeline.data.parallel import ParallelData, make_parallel_data
-from pipeline.data.spool import SpooledSentences
+from pipeline.data.text.cleaning import HeldOutIndex
+from pipeline.data.text.corpus import SpooledSentences
+from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.run.settings import DataConfig, TaskConfig
 
 
 def _make(packages: Path, downloads: Path, target: str, jaccard: float = 1) -> ParallelData:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.sacrebleu_cache import read_sacrebleu
+from pipeline.data.text.published_corpora import read_sacrebleu
 from pipeline.errors import DataError
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
-from pipeline.data.sources import read_task_text
+from pipeline.data.text.sources import read_task_text
+from pipeline.run.settings import DataConfig
 
 PAIR = ("en", "de")
 

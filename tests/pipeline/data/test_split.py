@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.split import hold_out
+from pipeline.data.text.corpus import AlignedSentence, hold_out
 
 SENTENCES = [
     AlignedSentence(f"page{number // 4}", {"en": f"sentence {number}"}) for number in range(80)

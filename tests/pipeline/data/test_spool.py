@@ -3,8 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.spool import SpooledSentences
+from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
 
 
 def _sentences(n_sentence: int) -> list[AlignedSentence]:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig, UnitsConfig
-from pipeline.data.corpus import AlignedSentence
-from pipeline.data.spool import SpooledSentences
-from pipeline.data.task_units import task_units
-from pipeline.data.units import CODES_FILE, MODEL_FILE, detokeniser, learn_units, read_units
+from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
+from pipeline.data.text.task_units import task_units
+from pipeline.data.text.units import CODES_FILE, MODEL_FILE, detokeniser, learn_units, read_units
 from pipeline.errors import ConfigError, DataError
+from pipeline.run.settings import DataConfig, UnitsConfig
 
 PAIR = ("en", "de")
 TEXTS = [f"The {one} door's lamp opens {one} times." for one in ("red", "green", "old", "well-lit")]

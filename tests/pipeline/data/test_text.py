@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.text import check_parallel, iterate_lines
+from pipeline.data.text.files import check_parallel, iterate_lines
 from pipeline.errors import DataError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.tmx import iterate_units
+from pipeline.data.text.files import iterate_units
 from pipeline.errors import DataError
 
 _HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><body>'

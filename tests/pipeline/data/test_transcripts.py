@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.transcripts import read_transcripts
+from pipeline.data.text.published_corpora import read_transcripts
 from pipeline.errors import DataError
 
 

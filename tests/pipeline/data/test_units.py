@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.units import SentencePieceUnits, detokenise, evenly, learn_units, piece_counts
+from pipeline.data.text.units import (
+    SentencePieceUnits,
+    detokenise,
+    evenly,
+    learn_units,
+    piece_counts,
+)
 from pipeline.errors import ConfigError
 
 TEXTS = [

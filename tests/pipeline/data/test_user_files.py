@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.corpus import align
-from pipeline.data.user_files import read_user_files
+from pipeline.data.text.corpus import align
+from pipeline.data.text.files import read_user_files
 from pipeline.errors import DataError
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from pipeline.config import DecodeConfig
-from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.test_set import Sentence
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import build_model
+from pipeline.fairseq_bridge.members.member import build_model
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.run.settings import DecodeConfig
 
 WORDS = 30
 

@@ -12,13 +12,13 @@ import torch
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
 from pipeline.decoding.model import EnsembleModel
-from pipeline.decoding.sentence import Sentence, padded
+from pipeline.decoding.test_set import Sentence, padded
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.models import FairseqMember
-from pipeline.fairseq_bridge.stacked import StackedTransformers
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.fairseq_bridge.members.stacked import StackedTransformers
+from pipeline.statistics.kernel import fused_statistics
 from pipeline.store import Hypothesis, TokenStatistics
-from pipeline.uncertainty.kernel import fused_statistics
 
 EOS = 2
 

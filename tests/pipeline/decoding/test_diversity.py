@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.decoding.diversity import diversity
-from pipeline.decoding.sentence import Sentence
+from pipeline.decoding.test_set import Sentence
 from pipeline.errors import PipelineError
 
 SENTENCES = [Sentence(0, [3, 2], [3, 2]), Sentence(1, [4, 3, 2], [2])]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.decoding.draw import drawn_tokens, posteriors
+from pipeline.decoding.next_token import drawn_tokens, posteriors
 
 
 def posterior(logits: Any, weight: Any) -> tuple[Any, Any]:

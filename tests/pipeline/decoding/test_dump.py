@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config import DumpConfig
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.dump import with_distributions
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.sentence import Sentence
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.decoding.test_set import Sentence
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import DumpConfig
+from pipeline.statistics.kernel import fused_statistics
 from pipeline.store import Hypothesis
-from pipeline.uncertainty.kernel import fused_statistics
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_members_that_do_not_fit_together_are_loaded_once_a_chunk(
     model = MembersOneAtATime([partial(load, place) for place in range(2)])
     expected = dumped(found)
     for chunk_values, most, n_load in ((2**28, 7, 1), (2**28, 3, 3), (1, 7, 6)):
-        monkeypatch.setattr("pipeline.decoding.chunk._CHUNK_VALUES", chunk_values)
+        monkeypatch.setattr("pipeline.decoding.model._CHUNK_VALUES", chunk_values)
         loaded[:] = [0, 0]
         for one, other in zip(dumped((model, *found[1:]), most), expected, strict=True):
             assert one.full_logprob is not None

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.config import DumpConfig
-from pipeline.decoding.estimate import estimate, refuse_what_does_not_fit
+from pipeline.decoding.resources import estimate, refuse_what_does_not_fit
 from pipeline.errors import MachineError
+from pipeline.run.settings import DumpConfig
 
 LENGTHS = [10, 20]
 

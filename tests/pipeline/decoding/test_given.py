@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.data.units import SentencePieceUnits, learn_units
-from pipeline.decoding.given import Draft, Given, drafts_of
-from pipeline.decoding.sentence import Sentence
-from pipeline.decoding.test_set import PreparedSentence, token_ids
+from pipeline.data.text.units import SentencePieceUnits, learn_units
+from pipeline.decoding.scoring import Draft, Given, drafts_of
+from pipeline.decoding.test_set import PreparedSentence, Sentence, token_ids
 from pipeline.errors import DataError, StoreError
 
 LINES = ["a cab", " ", "bad bead", "", "x a"]

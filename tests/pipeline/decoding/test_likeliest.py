@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config import ROOT
-from pipeline.decoding.likeliest import likeliest_tokens
+from pipeline.decoding.next_token import likeliest_tokens
+from pipeline.run.settings import ROOT
 
 
 def likeliest(logits: Any, weight: Any, factor: Any, n_best: int) -> tuple[Any, Any, Any]:
@@ -77,7 +77,7 @@ def test_a_token_that_is_impossible_takes_no_part() -> None:
 
 PRINTED = """
 import numpy as np
-from pipeline.decoding.likeliest import likeliest_tokens
+from pipeline.decoding.next_token import likeliest_tokens
 
 random = np.random.default_rng(0)
 logits = (4 * random.normal(size=(4, 50, 122))).astype(np.float32)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pipeline import config as schema
 from pipeline.decoding.plan import jobs
 from pipeline.ensembles import Ensemble, Member
 from pipeline.errors import ConfigError
+from pipeline.run import settings as schema
 
 TEST_SETS = {
     "newstest14": schema.TestSetConfig(kind="held_out", corpus="some", in_domain=True),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.decoding.prepared import Prepared
+from pipeline.decoding.inputs import Prepared
 from pipeline.errors import DataError
-from pipeline.parts import file_sha256, write_json
+from pipeline.run.artifacts import file_sha256, write_json
 
 
 @pytest.fixture

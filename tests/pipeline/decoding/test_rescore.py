@@ -10,19 +10,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.config import DumpConfig
-from pipeline.data.units import detokenise
+from pipeline.data.text.units import detokenise
 from pipeline.decoding.beam import beam_search
+from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.given import Given, drafts_of
-from pipeline.decoding.rescore import score_in_chunks, scored_by_all, searched_by
-from pipeline.decoding.run import Decoder
+from pipeline.decoding.scoring import (
+    Given,
+    drafts_of,
+    score_in_chunks,
+    score_targets,
+    scored_by_all,
+    searched_by,
+)
 from pipeline.decoding.self_check import self_check
-from pipeline.decoding.sentence import Sentence
-from pipeline.decoding.teacher_forcing import score_targets
-from pipeline.decoding.test_set import PreparedSentence
+from pipeline.decoding.test_set import PreparedSentence, Sentence
 from pipeline.errors import DataError, PipelineError
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import DumpConfig
 from pipeline.store import TokenStatistics, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
@@ -73,7 +77,7 @@ def test_chunks_bound_memory_and_change_nothing(
     loaders = [Loader(one) for one in members]
     model = MembersOneAtATime(loaders)
     expected = score_targets(as_ensemble(members), sentences, "prex", decode_config())
-    monkeypatch.setattr("pipeline.decoding.chunk._CHUNK_VALUES", 8 * 3 * model.vocab_size)
+    monkeypatch.setattr("pipeline.decoding.model._CHUNK_VALUES", 8 * 3 * model.vocab_size)
     found = score_in_chunks(model, sentences, "prex", decode_config())
     assert 3 < loaders[0].loaded <= len(sentences) + 1
     for (one,), (other,) in zip(found, expected, strict=True):

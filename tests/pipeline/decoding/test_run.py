@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.config import ROOT, DecodeConfig, DumpConfig
-from pipeline.data.units import detokenise
+from pipeline.data.text.units import detokenise
 from pipeline.decoding.beam import beam_search
-from pipeline.decoding.run import Decoder
-from pipeline.decoding.teacher_forcing import score_targets
+from pipeline.decoding.blocks import Decoder
+from pipeline.decoding.scoring import score_targets
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
+from pipeline.run.settings import ROOT, DecodeConfig, DumpConfig
 from pipeline.store import Flag, open_store, validate
 from tests.pipeline.decoding.conftest import TableModel
 from tests.whole_decode import decode_to_store

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from pipeline.config import DumpConfig
-from pipeline.data.units import detokenise
+from pipeline.data.text.units import detokenise
+from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
-from pipeline.decoding.run import Decoder
 from pipeline.decoding.sample import sample
-from pipeline.decoding.sentence import Sentence
-from pipeline.decoding.test_set import PreparedSentence
+from pipeline.decoding.test_set import PreparedSentence, Sentence
 from pipeline.errors import ConfigError, DataError
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import DumpConfig
 from pipeline.store import open_store, validate
 from pipeline.uncertainty.sequence import sequence_measures
 from tests.whole_decode import decode_to_store

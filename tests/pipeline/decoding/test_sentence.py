@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.decoding.sentence import Sentence, batches, padded
+from pipeline.decoding.test_set import Sentence, batches, padded
 
 
 def test_batches_hold_sentences_of_like_length_and_every_sentence_once() -> None:

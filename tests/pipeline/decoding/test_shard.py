@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.decoding.shard import Shard, shard_of, shards
+from pipeline.decoding.plan import Shard, shard_of, shards
 
 
 @pytest.mark.parametrize(("count", "n_block"), [(2, 5), (3, 3), (8, 3), (2, 2)])

@@ -8,10 +8,10 @@ import pytest
 
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
-from pipeline.decoding.sentence import Sentence
-from pipeline.decoding.teacher_forcing import score_targets
+from pipeline.decoding.scoring import score_targets
+from pipeline.decoding.test_set import Sentence
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.models import FairseqMember
+from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.store import TokenStatistics
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pipeline.decoding.test_set import PreparedSentence
-from pipeline.decoding.unknown_units import unknown_units
+from pipeline.decoding.test_set import PreparedSentence, unknown_units
 
 
 def test_units_that_a_vocabulary_lacks_are_counted_a_side() -> None:

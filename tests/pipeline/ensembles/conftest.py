@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.config import EnsembleConfig
-from pipeline.fairseq_bridge.weights import save_weights
+from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.run.settings import EnsembleConfig
 
 
 @pytest.fixture

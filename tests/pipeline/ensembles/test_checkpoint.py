@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from pipeline.ensembles.checkpoint import members
+from pipeline.ensembles.kinds import checkpoint as members
 from pipeline.errors import ConfigError, DataError
 
 VALUES = {10 * place: float(place) for place in range(1, 8)}

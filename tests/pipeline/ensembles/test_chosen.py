@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import EnsembleConfig, MainEnsembleConfig
 from pipeline.ensembles import chosen_ensembles
 from pipeline.errors import ConfigError, DataError
+from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig
 
 FINDERS = "pipeline.ensembles.{}.members"
 

@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.config import ROOT
-from pipeline.ensembles.made_files import WEIGHTS, made
+from pipeline.ensembles.training_run import WEIGHTS, made
+from pipeline.run.settings import ROOT
 
 KILLED_HALFWAY = """
 import os, signal, sys
 from pathlib import Path
-from pipeline.ensembles.made_files import WEIGHTS, made
+from pipeline.ensembles.training_run import WEIGHTS, made
 
 def half(folder):
     (folder / WEIGHTS).write_bytes(b"who")

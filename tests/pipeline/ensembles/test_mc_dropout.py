@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.ensembles import DropoutMask
-from pipeline.ensembles.mc_dropout import members
+from pipeline.ensembles.kinds import mc_dropout as members
 from pipeline.errors import ConfigError
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.ensembles import checkpoint_average
-from pipeline.ensembles.random_init import members
+from pipeline.ensembles.kinds import checkpoint_average
+from pipeline.ensembles.kinds import random_init as members
 from pipeline.errors import DataError
 
 AVERAGE = "average.safetensors"
@@ -30,7 +30,7 @@ def test_averages_alone_are_an_ensemble_of_one_each(
 ) -> None:
     for seed in (1, 2):
         trained(seed, {AVERAGE: b"weights %d" % seed})
-    found = checkpoint_average.members(train_folder, settings("checkpoint_average", 1, 2))
+    found = checkpoint_average(train_folder, settings("checkpoint_average", 1, 2))
     assert [(one.kind, one.name, one.member_names) for one in found] == [
         ("checkpoint_average", "checkpoint_average.seed_1", ("seed_1",)),
         ("checkpoint_average", "checkpoint_average.seed_2", ("seed_2",)),

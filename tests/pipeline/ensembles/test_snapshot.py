@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.ensembles.snapshot import members
+from pipeline.ensembles.kinds import snapshot as members
 from pipeline.errors import ConfigError, DataError
 
 

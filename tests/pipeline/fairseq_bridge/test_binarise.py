@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
+from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 
 COUNTS = {"▁a": 3, "b": 2, "▁ç": 1, "#": 1, "\u2028": 1}
 SOURCE = [["▁a", "b"], [], ["▁ç"] * 40]

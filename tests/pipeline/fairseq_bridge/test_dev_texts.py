@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dev_texts import greedy_dev_texts
-from pipeline.fairseq_bridge.families import FAMILIES
-from pipeline.fairseq_bridge.models import build_model
-from pipeline.metrics.speech import corpus_wer_percent
-from pipeline.metrics.translation import corpus_bleu
+from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
+from pipeline.fairseq_bridge.members.member import build_model
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.training.learning_curve import greedy_dev_texts
+from pipeline.fairseq_bridge.training.settings import FAMILIES
+from pipeline.quality.speech import corpus_wer_percent
+from pipeline.quality.translation import corpus_bleu
 
 N_SENTENCE = 70
 SIDE = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.dictionary import load_dictionary
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 
 
 def written(folder: Path, content: bytes) -> Path:

@@ -8,10 +8,10 @@ import torch
 
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dropout_masks import fold_dropout
-from pipeline.fairseq_bridge.models import FairseqMember, build_model
-from pipeline.fairseq_bridge.stacked import StackedTransformers
+from pipeline.fairseq_bridge.members.dropout_masks import fold_dropout
+from pipeline.fairseq_bridge.members.member import FairseqMember, build_model
+from pipeline.fairseq_bridge.members.stacked import StackedTransformers
+from pipeline.fairseq_bridge.models.configuration import model_configuration
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 16, "layers": 2, "attention_heads": 2}
 SOURCE = torch.tensor([[5, 6, 7, 2], [8, 2, 1, 1]])

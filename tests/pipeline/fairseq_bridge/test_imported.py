@@ -12,10 +12,10 @@ from hydra.core.global_hydra import GlobalHydra
 from safetensors.torch import load_file
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.imported import convert_checkpoint
-from pipeline.fairseq_bridge.models import FairseqMember, build_model, load_member
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.members.imported import convert_checkpoint
+from pipeline.fairseq_bridge.members.member import FairseqMember, build_model, load_member
+from pipeline.fairseq_bridge.models.configuration import model_configuration
 
 SOURCE = torch.tensor([[5, 6, 7, 2]])
 PREFIX = torch.tensor([[2, 9, 10]])

@@ -9,15 +9,15 @@ from safetensors.torch import save_file
 
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.models import (
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.members.member import (
     FairseqMember,
     build_model,
     load_member,
     load_weights,
 )
-from pipeline.fairseq_bridge.weights import save_weights
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.weights import save_weights
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.fairseq_bridge.spec_augment import SpecAugment, spec_augment
+from pipeline.fairseq_bridge.training.speech_task import SpecAugment, spec_augment
 
 FEATURES = np.ones((50, 8), dtype=np.float32)
 BOTH = SpecAugment(frequency_masks=1, frequency_mask_bins=3, time_masks=2, time_mask_frames=30)

@@ -12,13 +12,17 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.fairseq_bridge import training
-from pipeline.fairseq_bridge.dictionary import load_dictionary
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.spec_augment import SpecAugment
-from pipeline.fairseq_bridge.speech import SpeechDataset, SpeechTask, SpeechTaskConfig
-from pipeline.fairseq_bridge.training import train_member
-from pipeline.fairseq_bridge.utterances import UtteranceFile
+from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
+from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
+from pipeline.fairseq_bridge.training import trainer as training
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.speech_task import (
+    SpecAugment,
+    SpeechDataset,
+    SpeechTask,
+    SpeechTaskConfig,
+)
+from pipeline.fairseq_bridge.training.trainer import train_member
 from tests.speech_toy import BINS, MODEL_SETTINGS, prepare_toy, write_features
 
 TRAIN = {

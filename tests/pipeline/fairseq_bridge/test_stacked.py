@@ -7,9 +7,9 @@ import torch
 
 from pipeline.decoding.ensemble import MembersInTurn
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import FairseqMember, build_model
-from pipeline.fairseq_bridge.stacked import StackedTransformers, can_stack
+from pipeline.fairseq_bridge.members.member import FairseqMember, build_model
+from pipeline.fairseq_bridge.members.stacked import StackedTransformers, can_stack
+from pipeline.fairseq_bridge.models.configuration import model_configuration
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 12, "layers": 2, "attention_heads": 2}
 PLAIN = {"encoder": SIDE, "decoder": SIDE}

@@ -16,17 +16,17 @@ import torch
 from safetensors.torch import load_file
 
 from pipeline.errors import ConfigError, MachineError, PipelineError
-from pipeline.fairseq_bridge import training
-from pipeline.fairseq_bridge.binarise import write_dictionaries, write_split
-from pipeline.fairseq_bridge.job import TrainJob
-from pipeline.fairseq_bridge.processes import torchrun
-from pipeline.fairseq_bridge.training import train_member
-from pipeline.fairseq_bridge.training_settings import training_configuration
+from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
+from pipeline.fairseq_bridge.training import trainer as training
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.processes import torchrun
+from pipeline.fairseq_bridge.training.settings import training_configuration
+from pipeline.fairseq_bridge.training.trainer import train_member
 
 LAYER = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 TRAIN = {
     "updates": 12,
-    "_target_": "pipeline.fairseq_bridge.training.train_member",
+    "_target_": "pipeline.fairseq_bridge.training.trainer.train_member",
     "batch_tokens": 100,
     "accumulate_batches": 1,
     "processes": 1,

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.models import load_weights
-from pipeline.fairseq_bridge.training_state import resumed_iterator
+from pipeline.fairseq_bridge.members.member import load_weights
+from pipeline.fairseq_bridge.training.state import resumed_iterator
 
 
 class Malicious:

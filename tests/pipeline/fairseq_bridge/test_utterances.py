@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.utterances import UtteranceFile
+from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
 from tests.speech_toy import write_features
 
 FEATURES = [np.full((length, 3), length, np.float32) for length in (2, 0, 5)]

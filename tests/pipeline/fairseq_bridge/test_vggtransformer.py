@@ -12,14 +12,13 @@ import pytest
 import torch
 import yaml
 
-from pipeline.config import CONF
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.configuration import model_configuration
-from pipeline.fairseq_bridge.models import build_model, load_weights
-from pipeline.fairseq_bridge.speech_member import SpeechMember
-from pipeline.fairseq_bridge.vggtransformer import _examples_of_fairseq, _vgg
-from pipeline.fairseq_bridge.weights import save_weights
+from pipeline.fairseq_bridge.members.member import SpeechMember, build_model, load_weights
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.vggtransformer import _examples_of_fairseq, _vgg
+from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.run.settings import CONF
 
 BINS = 6
 SETTINGS = {

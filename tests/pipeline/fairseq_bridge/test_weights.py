@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.weights import average_weights, save_weights
+from pipeline.fairseq_bridge.models.weights import average_weights, save_weights
 
 
 def _state(seed: int, dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:

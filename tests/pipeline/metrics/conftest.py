@@ -11,8 +11,8 @@ from pipeline.metrics import average_precision, roc_auc
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode, Measured, Measures
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.quality import QUALITIES
 from pipeline.metrics.token_labels import MeasuredTokens, TokenRules
+from pipeline.quality.kinds import QUALITIES
 
 MakeMeasured = Callable[..., Measured]
 _PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")

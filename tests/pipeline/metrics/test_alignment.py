@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from pipeline.metrics.alignment import (
+from pipeline.quality.alignment import (
     levenshtein_paths,
     missing_before,
     nist_path,

@@ -14,9 +14,9 @@ from pipeline.metrics import (
 from pipeline.metrics.bootstrap import resampled
 from pipeline.metrics.detection import average_precision_statistic, roc_auc_statistic
 from pipeline.metrics.rejection import rejection_statistic
-from pipeline.metrics.speech import error_rate_statistic, word_error_counts
-from pipeline.metrics.statistic import weighted_mean
-from pipeline.metrics.translation import bleu_counts, corpus_bleu_statistic
+from pipeline.quality.speech import error_rate_statistic, word_error_counts
+from pipeline.quality.statistic import weighted_mean
+from pipeline.quality.translation import bleu_counts, corpus_bleu_statistic
 
 RESAMPLES = 20
 TEXTS = ["a b c d e", "a b", "x", "", "a b c x e f", "c d", "a a a", "b c d e f"]

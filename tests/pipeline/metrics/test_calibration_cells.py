@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.calibration import expected_calibration_error, matches
-from pipeline.metrics.calibration_cells import best_tokens, calibration_cells
+from pipeline.metrics.calibration import (
+    best_tokens,
+    calibration_cells,
+    expected_calibration_error,
+    matches,
+)
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.translation import sentence_bleu
+from pipeline.quality.translation import sentence_bleu
 from pipeline.report.figures import TaskEvidence
 from pipeline.store import SUBSET, Store, open_store
 from pipeline.uncertainty.sequence import sequence_measures

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.metrics.calibration_cells import (
+from pipeline.metrics.calibration import (
     BestTokens,
     best_tokens,
     error_percent,
@@ -18,7 +18,7 @@ from pipeline.metrics.calibration_cells import (
     token_forecasts,
 )
 from pipeline.metrics.decodes import Decode
-from pipeline.metrics.quality import QUALITIES
+from pipeline.quality.kinds import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.copy_through import copy_counts, copy_through_cells, with_copy_through
-from pipeline.metrics.ood_detection import ood_detection_cells
+from pipeline.metrics.sentence_detection import (
+    copy_counts,
+    copy_through_cells,
+    ood_detection_cells,
+    with_copy_through,
+)
 
 
 @pytest.mark.parametrize(

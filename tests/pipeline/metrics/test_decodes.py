@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import config
 from pipeline.errors import DataError
 from pipeline.metrics.decodes import (
     Decode,
@@ -19,6 +18,7 @@ from pipeline.metrics.decodes import (
     read_decodes,
     read_measures,
 )
+from pipeline.run import settings as config
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 SETS = {

@@ -8,9 +8,8 @@ import pytest
 from pipeline.errors import DataError
 from pipeline.metrics.bootstrap import resample_weights, resampled
 from pipeline.metrics.cell import Cell, Key
-from pipeline.metrics.draws import RecordedEvaluation, read_draws, write_draws
-from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.statistic import weighted_mean
+from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation, read_draws, write_draws
+from pipeline.quality.statistic import weighted_mean
 
 CELL = Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", metric="nll")
 VALUE = np.array([1.0, 2.0, 4.0, 8.0])

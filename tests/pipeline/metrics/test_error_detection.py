@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.error_detection import error_detection_cells
+from pipeline.metrics.sentence_detection import error_detection_cells
 
 
 def test_the_value_is_a_number_of_the_scored_sentences(measured, evaluation):

@@ -7,11 +7,13 @@ import pytest
 
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio, roc_auc, sentence_bleu
-from pipeline.metrics.copy_through import copy_through_cells
-from pipeline.metrics.error_detection import error_detection_cells
-from pipeline.metrics.group import groups_by, shared_cell
-from pipeline.metrics.ood_detection import ood_detection_cells
+from pipeline.metrics.decodes import groups_by, shared_cell
 from pipeline.metrics.performance import quality_cells
+from pipeline.metrics.sentence_detection import (
+    copy_through_cells,
+    error_detection_cells,
+    ood_detection_cells,
+)
 
 REFERENCES = ["a b c d", "e f g h", "a c e g", "b d f h"]
 TEXTS = [["a b c d", "e f x", "a", "b d f h"], ["a b", "e f g h", "a c e g", "y"]]

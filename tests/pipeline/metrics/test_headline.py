@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.metrics.cell import Cell
-from pipeline.metrics.headline import headline
+from pipeline.metrics.cell import Cell, headline
 
 CELL = Cell("nmt_ende", "MED", "random_init", "prex", "beam", value=7.0)
 

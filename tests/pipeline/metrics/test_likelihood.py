@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.likelihood import sentence_nll
+from pipeline.metrics.performance import sentence_nll
 
 
 def test_hand_case_of_two_members():

@@ -6,7 +6,7 @@ import numpy as np
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode, Measured, Measures
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.ood_detection import ood_detection_cells
+from pipeline.metrics.sentence_detection import ood_detection_cells
 
 
 def _measured(*uncertainty: float) -> Measured:

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.bootstrap import resample_weights
 from pipeline.metrics.detection import average_precision_statistic
-from pipeline.metrics.order_sums import precision_sum, rank_excess
-from pipeline.metrics.released import trapezoid_statistic
-from pipeline.metrics.ties import tie_groups
+from pipeline.metrics.ranking import precision_sum, rank_excess, tie_groups
+from pipeline.metrics.rules import trapezoid_statistic
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 99))

@@ -15,7 +15,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
-from pipeline.metrics.quality import QUALITIES
+from pipeline.quality.kinds import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 LN2 = np.log(2)

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import DataError
-from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.metrics.rejection_curve import rejection_curve
+from pipeline.metrics.rejection import prediction_rejection_ratio, rejection_curve
 
 
 def test_a_curve_by_hand() -> None:

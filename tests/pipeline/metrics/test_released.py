@@ -6,16 +6,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import auc, precision_recall_curve
 
-from pipeline.metrics.error_detection import error_detection_cells
-from pipeline.metrics.quality import QUALITIES
 from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.metrics.released import (
+from pipeline.metrics.rules import (
+    Rules,
     floor_sentence_bleu,
+    precision_rules,
+    rejection_rules,
     shifted_rejection_statistic,
     trapezoid_statistic,
 )
-from pipeline.metrics.rules import Rules, precision_rules, rejection_rules
-from pipeline.metrics.statistic import point
+from pipeline.metrics.sentence_detection import error_detection_cells
+from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.statistic import point
 
 ALL = Rules("floor-1.1", "shifted", "trapezoid")
 

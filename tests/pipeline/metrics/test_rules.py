@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.metrics.quality import QUALITIES
 from pipeline.metrics.rules import RIGHT_RULES, Rules, precision_rules, rejection_rules
-from pipeline.metrics.statistic import point
+from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.statistic import point
 
 RELEASED = Rules("floor-1.1", "shifted", "trapezoid")
 TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "so right"]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import MachineError
-from pipeline.metrics.alignment import nist_paths
-from pipeline.metrics.sclite import sclite_paths
+from pipeline.quality.alignment import nist_paths, sclite_paths
 
 REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
 HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]

@@ -14,7 +14,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.sentence_detection import sentence_detection_cells
-from pipeline.metrics.token_detection import token_detection_cells
+from pipeline.metrics.token_errors import token_detection_cells
 
 PAIR = ("seed_1", "seed_2")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DataError
 from pipeline.metrics import corpus_wer_percent, sentence_wer_percent
-from pipeline.metrics.speech import cer_signature, corpus_cer_percent, word_error_counts
+from pipeline.quality.speech import cer_signature, corpus_cer_percent, word_error_counts
 
 WORDS = ["go", "stop", "left", "it's", "a:b"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)

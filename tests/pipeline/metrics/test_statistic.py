@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.statistic import mean, point, ratio, weighted_mean
-from pipeline.metrics.ties import scores, tie_groups
+from pipeline.metrics.ranking import scores, tie_groups
+from pipeline.quality.statistic import mean, point, ratio, weighted_mean
 
 WEIGHTS = np.array([[1.0, 1, 1], [0, 3, 0], [2, 0, 1], [0, 0, 0]])
 

@@ -6,7 +6,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from pipeline.errors import DataError
 from pipeline.metrics import corpus_bleu, sentence_bleu
-from pipeline.metrics.translation import bleu_signature, chrf_signature, corpus_chrf
+from pipeline.quality.translation import bleu_signature, chrf_signature, corpus_chrf
 
 WORDS = ["a", "b", "c", "d", ",", "3.5"]
 SENTENCE = st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join)

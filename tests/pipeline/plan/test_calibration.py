@@ -8,9 +8,9 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, plain, typed
-from pipeline.fairseq_bridge.costs import model_costs
-from pipeline.plan.calibration import Lengths, this_machine
+from pipeline.fairseq_bridge.members.costs import model_costs
+from pipeline.plan.hardware import Lengths, this_machine
+from pipeline.run.settings import CONF, plain, typed
 
 VOCAB_SIZE = 120
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, plain, typed
-from pipeline.fairseq_bridge.costs import ModelCosts, model_costs
-from pipeline.plan.ensembles import planned_ensembles
+from pipeline.fairseq_bridge.members.costs import ModelCosts, model_costs
 from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, accelerator
-from pipeline.plan.sets import baseline_size, set_sizes, target_share
+from pipeline.plan.sizes import baseline_size, planned_ensembles, set_sizes, target_share
 from pipeline.plan.table import plan_text
 from pipeline.plan.work import PART_START_SECONDS, Work, all_work, training_flops
+from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
 BIG = ModelCosts(217_317_376, 150_994_944.0, 283_983_872.0)
 SPEECH = ModelCosts(315_188_520, 117.3e6, 273.3e6)

@@ -9,13 +9,13 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, PipelineConfig, plain, typed
 from pipeline.ensembles import Ensemble, chosen_ensembles
 from pipeline.errors import ConfigError
-from pipeline.fairseq_bridge.training_state import kept_weights
-from pipeline.fairseq_bridge.weights import save_weights
-from pipeline.parts import write_json
-from pipeline.plan.ensembles import planned_ensembles
+from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.fairseq_bridge.training.state import kept_weights
+from pipeline.plan.sizes import planned_ensembles
+from pipeline.run.artifacts import write_json
+from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
 TRAINING = (
     *("train.updates=60", "train.checkpoint_interval_updates=10", "train.keep_checkpoints=5"),

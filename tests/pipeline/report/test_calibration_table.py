@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from pipeline.metrics.cell import Cell
-from pipeline.report.calibration_table import calibration
-from pipeline.report.markdown import markdown
+from pipeline.report.beyond import calibration
+from pipeline.report.formats import markdown
 
 
 def test_a_row_for_each_set_and_level(frame_of: Callable[..., pd.DataFrame]) -> None:

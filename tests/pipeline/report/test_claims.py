@@ -10,9 +10,8 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell, Key
-from pipeline.metrics.error_detection import CONSTANT
-from pipeline.report.claims import Claim, Side, Verdict, verdicts
-from pipeline.report.claims_files import write_claims
+from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.report.claims import Claim, Side, Verdict, verdicts, write_claims
 from pipeline.report.paper import paper_cells
 from pipeline.report.paper_claims import claims_of_our_own, claims_of_the_paper
 

@@ -4,8 +4,7 @@ import pytest
 
 from pipeline.errors import DataError
 from pipeline.report.dataset_tables import dataset_tables
-from pipeline.report.latex import latex
-from pipeline.report.markdown import markdown
+from pipeline.report.formats import latex, markdown
 
 TEXT = {
     "dataset": "LibreOffice help",

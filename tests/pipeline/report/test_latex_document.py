@@ -12,8 +12,8 @@ from pipeline.metrics.cell import Cell
 from pipeline.report.beyond import copy_through, ood_detection
 from pipeline.report.cells import CellIndex
 from pipeline.report.dataset_tables import dataset_tables
-from pipeline.report.latex import latex
-from pipeline.report.paper_layouts import LAYOUTS, paper_table
+from pipeline.report.formats import latex
+from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Heading, Row, Table, TableCell
 
 ENGINE = shutil.which("pdflatex") or shutil.which("tectonic")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.report.measure_headings import measure_header
+from pipeline.report.names import measure_header
 from pipeline.uncertainty.hypothesis import FORMS
 from pipeline.uncertainty.token import TOKEN_MEASURES
 

@@ -6,7 +6,7 @@ from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell
 from pipeline.report.cells import CellIndex
 from pipeline.report.paper import paper_cells
-from pipeline.report.paper_layouts import LAYOUTS, paper_table
+from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Table
 
 PERFORMANCE = "tab:nmt-bleu-asr-wer"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.report.released_rules import sentence_rules, token_rules
+from pipeline.report.beyond import sentence_rules, token_rules
 
 PRR = "tab:sequence-error-detection"
 

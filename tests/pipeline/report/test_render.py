@@ -5,10 +5,9 @@ import pytest
 
 from pipeline.metrics.cell import KEY_COLUMNS
 from pipeline.report.cells import CellIndex
-from pipeline.report.latex import escaped, latex
-from pipeline.report.markdown import markdown
+from pipeline.report.formats import escaped, latex, markdown
 from pipeline.report.paper import paper_cells
-from pipeline.report.paper_layouts import paper_table
+from pipeline.report.paper_tables import paper_table
 from pipeline.report.results import write_results, write_table
 
 LABEL = "tab:sequence-error-detection"

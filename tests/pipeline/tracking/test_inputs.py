@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pipeline.tracking.inputs import datasets
+from pipeline.tracking.run import datasets
 
 FILES = {
     "fairseq/dict.en.txt": "1",

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from pipeline.config import ROOT
 from pipeline.errors import MachineError
+from pipeline.run.settings import ROOT
 from pipeline.tracking import open_run
 from pipeline.tracking.experiment import open_experiment
-from pipeline.tracking.registry import register
+from pipeline.tracking.log import register
 
 from .test_run import settings
 

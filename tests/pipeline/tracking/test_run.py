@@ -12,8 +12,8 @@ from hydra import compose, initialize_config_dir
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from pipeline.config import CONF, ROOT, PipelineConfig, typed
 from pipeline.errors import MachineError
+from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.tracking import metric_name, open_run
 from tests.conftest import CORES_OF_A_STAGE
 
@@ -137,7 +137,7 @@ def _sweep(folder: Path, body: str, at_once: int = 1) -> subprocess.CompletedPro
     script.write_text(
         "from pipeline import tracking\n"
         "from pipeline.errors import DataError\n"
-        "from stages import run\n"
+        "from pipeline.run.application import run\n"
         "def compose(config):\n"
         "    temperature = config.uncertainty.temperature\n"
         f"    {body}\n"
@@ -200,7 +200,7 @@ def test_eight_processes_begin_on_a_store_that_is_not_there_yet(tmp_path: Path) 
         "import sys, time\n"
         "from pathlib import Path\n"
         "from hydra import compose, initialize_config_dir\n"
-        "from pipeline.config import CONF, typed\n"
+        "from pipeline.run.settings import CONF, typed\n"
         "from pipeline.tracking import open_run\n"
         "root, number = Path(sys.argv[1]), sys.argv[2]\n"
         "with initialize_config_dir(version_base='1.3', config_dir=str(CONF)):\n"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.metrics.speech import sentence_wer_percent
-from pipeline.metrics.translation import sentence_bleu
+from pipeline.quality.speech import sentence_wer_percent
+from pipeline.quality.translation import sentence_bleu
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty.heuristics import heuristic_measures, heuristics_reason
 

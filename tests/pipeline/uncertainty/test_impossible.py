@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import StoreError
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty.blocks import Block, measured_blocks
-from pipeline.uncertainty.impossible import refuse_impossible
+from pipeline.uncertainty.checks import refuse_impossible
 from pipeline.uncertainty.token import TOKEN_MEASURES
 
 

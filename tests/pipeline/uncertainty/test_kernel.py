@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.uncertainty import kernel
-from pipeline.uncertainty.fused import exp32, log32
-from pipeline.uncertainty.kernel import (
+from pipeline.statistics import kernel
+from pipeline.statistics.kernel import (
     STATISTICS,
+    exp32,
     expr_log_weight,
     fused_statistics,
+    log32,
     log_mean,
     member_mean,
 )

@@ -17,7 +17,7 @@ import pytest
 from pipeline.errors import ConfigError, StoreError
 from pipeline.store import Hypothesis, Store, TopK, open_store
 from pipeline.uncertainty.blocks import measured_blocks
-from pipeline.uncertainty.impossible import MAY_BE_NEGATIVE, refuse_impossible, refuse_nan
+from pipeline.uncertainty.checks import MAY_BE_NEGATIVE, refuse_impossible, refuse_nan
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
 from pipeline.uncertainty.token import token_measures, token_statistics

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pipeline.store import Hypothesis, Store, TopK
-from pipeline.uncertainty import recompute
+from pipeline.uncertainty import checks as recompute
 from pipeline.uncertainty.blocks import measured_blocks
-from pipeline.uncertainty.recompute import recomputed_differences
+from pipeline.uncertainty.checks import recomputed_differences
 from pipeline.uncertainty.token import token_statistics
 
 StoreOf = Callable[..., Store]

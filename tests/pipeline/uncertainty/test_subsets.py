@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.uncertainty.subsets import subsets
+from pipeline.statistics.subsets import subsets
 
 
 def test_few_subsets_are_all_listed_in_order() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.uncertainty.kernel import fused_statistics
+from pipeline.statistics.kernel import fused_statistics
 from pipeline.uncertainty.token import token_measures
 
 Float64 = NDArray[np.float64]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.statistics.kernel import expr_log_weight
 from pipeline.store import Hypothesis, Store, TopK
-from pipeline.uncertainty.kernel import expr_log_weight
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import prefix_logprob, token_measures

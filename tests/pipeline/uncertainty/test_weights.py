@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.uncertainty.weights import (
+from pipeline.uncertainty.hypothesis import (
     Selection,
     first_hypotheses,
     first_of_member,

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from playwright.sync_api import Browser, expect
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 from .conftest import Logged
 

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from pipeline.errors import MachineError
 from pipeline.tracking import open_run
 from pipeline.tracking.experiment import open_experiment
-from pipeline.tracking.registry import register
+from pipeline.tracking.log import register
 from tests.stages.trained_members import settings
 
 from .conftest import Server, served

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import ROOT
+from pipeline.run.settings import ROOT
 
 from .conftest import Cluster
 

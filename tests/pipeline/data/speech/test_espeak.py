@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from pipeline.config import DataConfig
-from pipeline.data.speech.espeak import Espeak, Voice, find_espeak
-from pipeline.data.speech.synthesis import Prompt, synthesise
+from pipeline.data.speech.espeak import Espeak, Prompt, Voice, find_espeak, synthesise
 from pipeline.errors import DataError, MachineError
-from pipeline.parts import file_sha256
+from pipeline.run.artifacts import file_sha256
+from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 
 _VOICE = Voice("en-us", 175, 50)

@@ -7,8 +7,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.data.speech.feature_file import writing_features
-from pipeline.data.speech.features import FeatureSettings, features
+from pipeline.data.speech.audio import FeatureSettings, features, writing_features
 
 _PLAIN = FeatureSettings(8000, 40)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.data.speech.grammar import commands, part_of
+from pipeline.data.speech.synthetic import commands, part_of
 
 
 def test_parts_share_no_sentence_and_let_duplicates_stand() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import SpeechDataConfig
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.data.speech.prepared import LETTERS, learn_speech_units
-from pipeline.data.units import learn_units, word_units
+from pipeline.data.text.units import learn_units, word_units
+from pipeline.run.settings import SpeechDataConfig
 
 TEXTS = [" ".join(words) for words in permutations(("seven", "eleven", "never", "open"), 3)]
 N_UNIT = 44

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import DataConfig
 from pipeline.data.speech.corpus import Utterance
-from pipeline.data.speech.prompts import read_prompts
+from pipeline.data.speech.sets import read_prompts
 from pipeline.errors import DataError, MachineError
+from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 from tests.pipeline.data.speech.conftest import WriteAudio
 

@@ -8,23 +8,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.config import CONF, implementation
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.calibration import expected_calibration_error
-from pipeline.metrics.calibration_cells import calibrated_forecasts
-from pipeline.metrics.likelihood import sentence_nll
+from pipeline.metrics.calibration import calibrated_forecasts, expected_calibration_error
+from pipeline.metrics.performance import sentence_nll
 from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.metrics.translation import corpus_bleu, sentence_bleu
+from pipeline.quality.translation import corpus_bleu, sentence_bleu
 from pipeline.report.figures import Sheet, TaskEvidence, make_figures
 from pipeline.report.figures.ablation import ablation
+from pipeline.report.figures.distributions import (
+    confidence_histograms,
+    error_histograms,
+    reliability_diagrams,
+)
 from pipeline.report.figures.evidence import usable
-from pipeline.report.figures.histograms import confidence_histograms, error_histograms
 from pipeline.report.figures.rejection import rejection_curves, rejection_example
-from pipeline.report.figures.reliability import reliability_diagrams
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
+from pipeline.run.settings import CONF, implementation
+from pipeline.statistics.subsets import subsets
 from pipeline.store import open_store
 from pipeline.uncertainty.sequence import sequence_measures
-from pipeline.uncertainty.subsets import subsets
 
 FIGURES = {
     one.__name__: one

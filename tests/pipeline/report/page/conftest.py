@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
-from pipeline.parts import PartFolder
 from pipeline.report.cells import read_cells
 from pipeline.report.claims import Claim, Side, Verdict
 from pipeline.report.page import PageContent, PageFigure, TaskFolders
 from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.run.artifacts import PartFolder
 from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.report.page.card import card_html
+from pipeline.report.page.sections import card_html
 
 
 def test_headings_go_below_the_page_s_and_tables_are_labelled() -> None:

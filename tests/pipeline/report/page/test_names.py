@@ -4,9 +4,9 @@ import pytest
 
 from pipeline.metrics.cell import Cell
 from pipeline.report.claims import Claim, Side, Verdict
-from pipeline.report.measure_names import decoder_name, measure_label
-from pipeline.report.page.claim_lines import claim_lines
-from pipeline.report.page.set_order import ordered_test_sets
+from pipeline.report.names import decoder_name, measure_label
+from pipeline.report.page.browse import ordered_test_sets
+from pipeline.report.page.sections import claim_lines
 
 
 @pytest.mark.parametrize(

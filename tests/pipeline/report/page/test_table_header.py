@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.report.page.table_header import HeaderCell, header_cells
+from pipeline.report.page.sections import HeaderCell, header_cells
 from pipeline.report.table import Heading, Table
 
 

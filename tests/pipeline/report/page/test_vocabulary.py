@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.report.page.vocabulary import read_pieces
+from pipeline.report.page.browse import read_pieces
 
 
 def test_ids_are_those_of_fairseq(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Parallel text: read, clean, split, cut into subwords, make test sets."""

@@ -1,0 +1,1 @@
+"""Prepared data in the form that fairseq reads."""

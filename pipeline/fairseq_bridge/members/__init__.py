@@ -1,0 +1,1 @@
+"""fairseq models as members of an ensemble."""

@@ -1,0 +1,1 @@
+"""What training and decoding share: model configuration and weights."""

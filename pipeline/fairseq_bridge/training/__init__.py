@@ -1,0 +1,5 @@
+"""Training of one member with fairseq's Trainer."""
+
+from pipeline.fairseq_bridge.training.trainer import train_member
+
+__all__ = ["train_member"]

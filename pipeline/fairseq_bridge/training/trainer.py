@@ -1,0 +1,145 @@
+"""One member trained with fairseq's Trainer: resumable, with weights-only checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.fairseq_bridge import import_fairseq
+from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.weights import average_weights
+from pipeline.fairseq_bridge.training.job import TrainJob
+from pipeline.fairseq_bridge.training.learning_curve import Curve
+from pipeline.fairseq_bridge.training.processes import (
+    is_first_process,
+    train_in_processes,
+    untold,
+    world_size,
+)
+from pipeline.fairseq_bridge.training.settings import training_configuration
+from pipeline.fairseq_bridge.training.state import kept_weights, resumed_iterator, save_state
+from pipeline.run.artifacts import file_sha256, write_json
+from pipeline.run.progress import progress
+
+_log = logging.getLogger(__name__)
+# What torch tells fairseq, and a user can do nothing about.
+_NOT_FOR_USERS = (
+    ".*mismatched key_padding_mask and attn_mask.*",
+    ".*'pin_memory' argument is set as true but no accelerator.*",
+    ".*torch.cuda.amp.autocast.*",
+)
+
+
+def train_member(job: TrainJob) -> None:
+    """Train one member and write its weights, their average, model.json and curve.csv to job.out.
+
+    An interrupted training goes on from the newest whole state in job.resume and ends with the
+    weights that it would have had undisturbed. Losses are in nats a token.
+    """
+    if int(job.train["processes"]) > 1 and world_size() == 1:
+        train_in_processes(job)
+        return
+    with warnings.catch_warnings():
+        for message in _NOT_FOR_USERS:
+            warnings.filterwarnings("ignore", message)
+        # fairseq takes ':' in the path of its data for a list of paths
+        with TemporaryDirectory() as folder:
+            link = Path(folder) / "data"
+            link.symlink_to(job.data.resolve(), target_is_directory=True)
+            _train(replace(job, data=link))
+
+
+def _train(job: TrainJob) -> None:
+    job.resume.mkdir(parents=True, exist_ok=True)
+    trainer = _build_trainer(job)
+    curve = Curve(trainer, job)
+    iterator = resumed_iterator(trainer, curve, job)
+    updates = int(job.train["updates"])
+    interval = int(job.train["checkpoint_interval_updates"])
+    shown = progress if is_first_process() else untold
+    for _ in shown(
+        _train_steps(trainer, iterator, curve, updates, int(job.train["accumulate_batches"])),
+        total=updates - trainer.get_num_updates(),
+        title=job.title,
+        row=job.seed % 8,
+    ):
+        update = trainer.get_num_updates()
+        if update % int(job.train["validate_interval_updates"]) == 0 or update == updates:
+            curve.validate()
+        if is_first_process() and (update % interval == 0 or update == updates):
+            save_state(trainer, iterator, curve, job)
+    if is_first_process():
+        if trainer.get_num_updates() != updates:
+            raise PipelineError(
+                f"{job.title}: training must end after {updates} updates, "
+                f"got {trainer.get_num_updates()}"
+            )
+        _write_member(job, curve)
+
+
+def _build_trainer(job: TrainJob) -> Any:
+    torch = import_fairseq("torch")
+    import numpy as np
+
+    tasks = import_fairseq("fairseq.tasks")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    configuration = training_configuration(job)
+    np.random.seed(job.seed)  # noqa: NPY002 - fairseq draws from the global generators
+    import_fairseq("fairseq.utils").set_torch_seed(job.seed)
+    if not torch.cuda.is_available():
+        torch.set_num_threads(1)
+    if world_size() > 1:
+        import_fairseq("fairseq.distributed.utils").distributed_init(configuration)
+    task = tasks.setup_task(configuration.task)
+    model = task.build_model(configuration.model)
+    criterion = task.build_criterion(configuration.criterion)
+    task.load_dataset("valid")
+    import_fairseq("fairseq.logging.metrics").reset()
+    return import_fairseq("fairseq.trainer").Trainer(configuration, task, model, criterion)
+
+
+def _train_steps(
+    trainer: Any, iterator: Any, curve: Curve, updates: int, accumulate: int
+) -> Iterator[None]:
+    iterators = import_fairseq("fairseq.data.iterators")
+    while trainer.get_num_updates() < updates:
+        batches = iterator.next_epoch_itr(fix_batches_to_gpus=False, shuffle=True)
+        trainer.begin_epoch(iterator.epoch)
+        for samples in iterators.GroupedIterator(batches, accumulate):
+            logged = trainer.train_step(samples)
+            if logged is not None:
+                curve.add(logged)
+            yield
+            if trainer.get_num_updates() >= updates:
+                return
+        trainer.lr_step(iterator.epoch, None)
+
+
+def _write_member(job: TrainJob, curve: Curve) -> None:
+    weights = list(kept_weights(job.out, job.train).values())
+    for path in weights:
+        shutil.copyfile(job.resume / path.name, path)
+    average_weights(weights[-int(job.train["average_last"]) :], job.out / "average.safetensors")
+    curve.write(job.out / "curve.csv")
+    dictionary = job.data / f"dict.{job.target_language}.txt"
+    write_json(
+        job.out / "model.json",
+        {
+            "architecture": job.model["architecture"],
+            "model": model_configuration(job.model["architecture"], job.model["settings"]),
+            "source_language": job.source_language,
+            "target_language": job.target_language,
+            "vocabulary_sha256": file_sha256(dictionary),
+            "seed": job.seed,
+            "updates": int(job.train["updates"]),
+            "weights": {p.name: file_sha256(p) for p in sorted(job.out.glob("*.safetensors"))},
+        },
+    )
+    _log.info("%s: done", job.title)

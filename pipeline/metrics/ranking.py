@@ -1,0 +1,111 @@
+"""Sums over items in the order of a score, for many resamples at once, compiled.
+
+An item (a sentence, or a token) counts as often as its sentence does. `row` [item]: the place of
+that sentence among the weights [resample, sentence]; `marks` [item]: what is added up; `is_last`
+[item]: whether the next item has another score. Items of equal scores count as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipeline.compiled import machine_code
+from pipeline.errors import DataError
+from pipeline.quality.statistic import FloatArray
+
+
+@dataclass(frozen=True)
+class TieGroups:
+    """The groups of equal scores, from the lowest score to the highest."""
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+    @property
+    def is_last(self) -> NDArray[np.bool_]:
+        """Of the sentences in order, which one is the last of its group."""
+        last = np.ones(len(self.order), dtype=bool)
+        last[:-1] = False
+        last[self.starts[1:] - 1] = True
+        return last
+
+    def sums(self, per_sentence: FloatArray) -> FloatArray:
+        """Sum of each group: [resample, sentence] -> [resample, group]."""
+        ordered = per_sentence[:, self.order]
+        if len(self.starts) == len(self.order):
+            return ordered
+        return np.add.reduceat(ordered, self.starts, axis=1)
+
+
+def tie_groups(score: FloatArray) -> TieGroups:
+    """Group equal scores [sentence]; -inf comes first and +inf last, each tied with itself."""
+    order = np.argsort(score, kind="stable")
+    ordered = score[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(score)])
+    return TieGroups(order, starts)
+
+
+def scores(name: str, values: ArrayLike) -> FloatArray:
+    """One-dimensional float64 scores without NaN; DataError names the argument otherwise."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise DataError(f"{name} must be one value a sentence, got shape {array.shape}")
+    n_missing = int(np.isnan(array).sum())
+    if n_missing:
+        raise DataError(
+            f"{name} must not hold NaN, got {n_missing} of {len(array)}: leave those sentences out"
+        )
+    return array
+
+
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+def _rank_excess(weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags) -> FloatArray:
+    """Sum of marks, each times the mean rank of its score less that of all items: [resample].
+
+    Ranks grow along the items.
+    """
+    excess = np.zeros(len(weights))
+    for resample in range(len(weights)):
+        ranked = total = up_to = group = marked = 0.0
+        for item in range(len(row)):
+            weight = weights[resample, row[item]]
+            group += weight
+            marked += weight * marks[item]
+            if is_last[item]:
+                up_to += group
+                ranked += marked * (up_to - group / 2)
+                total += marked
+                group = marked = 0.0
+        excess[resample] = ranked - total * up_to / 2
+    return excess
+
+
+def _precision_sum(
+    weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags
+) -> tuple[FloatArray, FloatArray]:
+    """Sum of marks, each times the share of marks among the items up to its score; and of marks."""
+    gained = np.zeros(len(weights))
+    total = np.zeros(len(weights))
+    for resample in range(len(weights)):
+        so_far = up_to = marked = gain = 0.0
+        for item in range(len(row)):
+            weight = weights[resample, row[item]]
+            up_to += weight
+            marked += weight * marks[item]
+            if is_last[item] and marked > 0:
+                so_far += marked
+                gain += marked * so_far / up_to
+                marked = 0.0
+        gained[resample] = gain
+        total[resample] = so_far
+    return gained, total
+
+
+rank_excess = machine_code(_rank_excess, nogil=True)
+precision_sum = machine_code(_precision_sum, nogil=True)

@@ -1,0 +1,1 @@
+"""Scores of hypotheses against references: BLEU, chrF, word and character error rates."""

@@ -1,0 +1,1 @@
+"""The harness of a stage: settings, application, artifacts, locks, logs, progress."""

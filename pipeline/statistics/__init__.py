@@ -1,0 +1,1 @@
+"""Token statistics: their columns, and the kernel that computes them from distributions."""

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipeline.run.progress import Progress, progress
+
+
+def test_without_a_terminal_the_end_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    assert list(progress("abc", 3, "letters")) == ["a", "b", "c"]
+    assert re.findall(r"letters: (.*), \d+ s gone, 0 s left", caplog.text) == ["3 of 3"]
+
+
+def test_one_item_alone_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    assert list(progress("a", 1, "letters")) == ["a"]
+    assert caplog.text == ""
+
+
+def test_a_line_now_and_then_says_what_is_left(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    clock = iter([0.0, 5.0, 30.0])
+    monkeypatch.setattr("pipeline.run.progress.time.monotonic", lambda: next(clock))
+    with Progress(9, "sentences") as shown:
+        shown.advance(2)
+        shown.advance(4)
+    assert "sentences: 6 of 9, 30 s gone, 15 s left" in caplog.text
+    assert caplog.text.count("sentences") == 1
+
+
+def test_on_a_terminal_a_bar_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress(4, "sentences") as shown:
+        shown.advance(0)
+        shown.advance(4)
+    assert "sentences" in capsys.readouterr().err

@@ -1,0 +1,54 @@
+"""The log of a run: what it keeps, and what a full disk does to it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import DataError
+from pipeline.run.logs import kept_log
+
+_log = logging.getLogger(__name__)
+
+
+def test_keeps_what_is_said_and_how_it_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "logs" / "train.nmt_ende.log"
+    with kept_log(path, "starts: settings.yaml"):
+        _log.info("read 8, kept 7")
+    with pytest.raises(DataError), kept_log(path, "starts again"):
+        raise DataError("file must hold rows, got none")
+    with pytest.raises(SystemExit), kept_log(path, "starts again"):
+        raise SystemExit(143)
+    with pytest.raises(ZeroDivisionError), kept_log(path, "starts again"):
+        _ = 1 // 0
+    _log.info("said by nobody's run")
+    lines = path.read_text().splitlines()
+    said = [line.split(" ", 3)[3] for line in lines if line.startswith("20")]
+    assert said[:5] == [
+        "INFO starts: settings.yaml",
+        "INFO read 8, kept 7",
+        "INFO is done",
+        "INFO starts again",
+        "ERROR file must hold rows, got none",
+    ]
+    assert "ERROR was told to end (SystemExit 143)" in said
+    assert lines[-1] == "ZeroDivisionError: integer division or modulo by zero"
+
+
+def test_log_that_cannot_be_written_is_told_once_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "full.log"
+    path.symlink_to("/dev/full")
+    with kept_log(path, "starts"):
+        _log.info("one")
+        _log.info("two")
+    assert (
+        capsys.readouterr().err == f"warning: no more is kept in {path}: No space left on device\n"
+    )
