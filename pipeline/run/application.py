@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
-import gc
 import inspect
 import os
 import signal
@@ -53,11 +51,6 @@ for _variable in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
     os.environ.setdefault(_variable, str(2**32))
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("DO_NOT_TRACK", "1")
-# What a stage imports and composes lives to its end: looking there for unreachable cycles at the
-# default of every 700 objects takes a sixth of the time that it needs to start.
-gc.set_threshold(50_000)
-# As does the last look, when the process ends and all its memory is given back anyway.
-atexit.register(gc.freeze)
 # The semaphores of workers that were ended are removed by a process that would say so.
 os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
 
