@@ -14,12 +14,13 @@ from pipeline.decoding.posterior import (
     Floats,
     NextToken,
     member_log_weight,
-    token_statistics,
+    statistics_of,
 )
 from pipeline.decoding.test_set import Sentence, Source, padded
 from pipeline.errors import ConfigError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import SEARCHES, Hypothesis
+from pipeline.store.statistics import DISTRIBUTION_STATISTICS, n_columns
 
 
 def beam_search(
@@ -78,7 +79,7 @@ class _Search:
 
     sentence: place in the batch of each sentence that is not done; tokens [row, token] from the
     start symbol on; posterior [row] and prefix [row, member]: ln P of the prefix; history
-    [row, token, 2 member + 5]: log-probs and statistics of its tokens. A row whose posterior is
+    [row, token, column]: log-probs and statistics of its tokens. A row whose posterior is
     -inf is empty.
     """
 
@@ -104,7 +105,7 @@ class _Search:
         self.tokens = torch.full((len(sentences), 1), model.eos)
         self.posterior = torch.zeros(len(sentences))
         self.prefix = torch.zeros(len(sentences), model.n_member)
-        self.history = np.empty((len(sentences), 0, 2 * model.n_member + 5), np.float32)
+        self.history = np.empty((len(sentences), 0, n_columns(model.n_member)), np.float32)
         self.state: Any = model.encode(padded([one.source for one in sentences], model.pad))
 
     def step(self) -> None:
@@ -168,8 +169,10 @@ class _Search:
         )
 
     def _columns(self, following: NextToken, parents: Tensor) -> Floats:
-        """Statistics [row, member + 5] of the rows that have a child; the others stay 0."""
-        columns = np.zeros((len(self.prefix), self.model.n_member + 5), np.float32)
+        """Statistics [row, column] of the rows that have a child; the others stay 0."""
+        columns = np.zeros(
+            (len(self.prefix), n_columns(self.model.n_member, DISTRIBUTION_STATISTICS)), np.float32
+        )
         rows = parents.unique()
         if len(rows):
             columns[rows] = following.statistics(rows, self.prefix)
@@ -178,7 +181,7 @@ class _Search:
     def _entries(
         self, following: NextToken, columns: Floats, parent: Tensor, token: Tensor
     ) -> Floats:
-        """The history of a token [..., 2 member + 5]: its log-probs and its parent's statistics."""
+        """The history of a token [..., column]: its log-probs and its parent's statistics."""
         row = parent.numpy()
         chosen = following.token_logprob(parent, token).numpy()
         return np.concatenate([chosen, columns[row]], axis=-1)
@@ -207,7 +210,7 @@ class _Search:
         found = self.found[self.sentence[place]]
         if len(found) < self.beam:
             score = logprob_nats / len(token) ** self.length_penalty
-            statistics = token_statistics(history, self.model.n_member)
+            statistics = statistics_of(history, self.model.n_member)
             found.append(Hypothesis(token.numpy(), "", score, finished, statistics))
 
     def _go_on(self, kept: _Extensions, entries: Floats) -> None:

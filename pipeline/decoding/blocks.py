@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, b
 from pipeline.run.progress import Progress
 from pipeline.run.settings import DecodeConfig, DumpConfig
 from pipeline.store import Flag, Hypothesis, Store, StoreWriter, TokenStatistics, TopK, open_store
-
-_STATISTICS = tuple(one.name for one in fields(TokenStatistics))
+from pipeline.store.statistics import STATISTICS
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def joined_blocks(paths: Sequence[Path]) -> Iterator[Found]:
 
 def read_hypotheses(store: Store) -> Iterator[Found]:
     """The hypotheses of every sentence, as they were written; whole distributions one by one."""
-    columns = {name: store.read(f"/token/{name}") for name in ("id", *_STATISTICS)}
+    columns = {name: store.read(f"/token/{name}") for name in ("id", *STATISTICS)}
     rows = {name: store.read(f"/hypothesis/{name}") for name in ("text", "score", "finished")}
     members = store.read("/hypothesis/member")
     token_offset = store.read("/hypothesis/token_offset")
@@ -52,7 +51,7 @@ def read_hypotheses(store: Store) -> Iterator[Found]:
                     str(rows["text"][place]),
                     float(rows["score"][place]),
                     bool(rows["finished"][place]),
-                    TokenStatistics(*(columns[name][start:stop] for name in _STATISTICS)),
+                    TokenStatistics(*(columns[name][start:stop] for name in STATISTICS)),
                     int(members[place]),
                     store.read("/token/full_logprob", start, stop)
                     if store.has("/token/full_logprob")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,15 @@ from torch import Tensor
 
 from pipeline.decoding.next_token import likeliest_tokens, posteriors
 from pipeline.errors import DataError
-from pipeline.statistics.kernel import STATISTICS, fused_statistics
+from pipeline.statistics.kernel import fused_statistics
 from pipeline.store import Hypothesis, TokenStatistics
 from pipeline.store.schema import value_range
+from pipeline.store.statistics import (
+    DISTRIBUTION_STATISTICS,
+    STATISTICS,
+    column_views,
+    columns,
+)
 
 
 class NotANumberError(DataError):
@@ -53,10 +58,10 @@ def refuse_impossible(
     members = attributes.get("members")
     for rank, hypothesis in enumerate(hypotheses):
         where = f"{_place(attributes, sentence_id)}, hypothesis {rank}"
-        for field in fields(TokenStatistics):
-            values = np.asarray(getattr(hypothesis.statistics, field.name))
+        for name in STATISTICS:
+            values = np.asarray(getattr(hypothesis.statistics, name))
             # Of tokens and members alone: their ranges depend on no size.
-            allowed = value_range(f"/token/{field.name}", 1, 1, "")
+            allowed = value_range(f"/token/{name}", 1, 1, "")
             broken = ~((values >= allowed.lowest) & (values <= allowed.highest))
             if broken.any():
                 token, *member = map(int, np.argwhere(broken)[0])
@@ -64,7 +69,7 @@ def refuse_impossible(
                 who = "".join(f", member {one}" for one in names)
                 value = float(values[token, *member])
                 raise DataError(
-                    f"{where}, token {token}{who}: {field.name} {allowed.rule}, got {value:.6g}"
+                    f"{where}, token {token}{who}: {name} {allowed.rule}, got {value:.6g}"
                 )
 
 
@@ -108,14 +113,13 @@ def refuse_nan(logprob: Tensor, sentence_id: Callable[[int], int]) -> None:
 
 
 def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
-    """The statistics of the next token's distributions as columns [row, member + 5], nats.
+    """The statistics of the next token's distributions as columns [row, column], nats.
 
     logprob [row, member, vocab], prefix_logprob [row, member]; columns in the order of
-    `pipeline.statistics.kernel.STATISTICS`, which is that of `TokenStatistics` after logprob.
+    `DISTRIBUTION_STATISTICS`.
     """
-    found = fused_statistics(logprob.cpu().numpy(), prefix_logprob.cpu().numpy())
-    columns = np.column_stack([found[name] for name in STATISTICS])
-    return columns.astype(np.float32)
+    statistics = fused_statistics(logprob.cpu().numpy(), prefix_logprob.cpu().numpy())
+    return columns(statistics, DISTRIBUTION_STATISTICS)
 
 
 class Distributions:
@@ -131,7 +135,7 @@ class Distributions:
         self._log_total = torch.empty(0)  # [row, member]: ln of the sum of exp of logits
 
     def statistics(self, row: Tensor, prefix_logprob: Tensor) -> Floats:
-        """`statistics_columns` after the prefixes `row` [prefix]: [prefix, member + 5], nats.
+        """`statistics_columns` after the prefixes `row` [prefix]: [prefix, column], nats.
 
         prefix_logprob [row, member]: ln P_m of every prefix.
         """
@@ -258,7 +262,6 @@ def sequence_logprob(logprob: Tensor, combination: str) -> float:
     return float((torch.logsumexp(logprob, dim=1) - math.log(n_member)).sum())
 
 
-def token_statistics(history: Floats, n_member: int) -> TokenStatistics:
-    """The statistics of a hypothesis from [token, 2 member + 5]: its log-probs, then columns."""
-    logprob, entropy_member, rest = np.split(history, [n_member, 2 * n_member], axis=1)
-    return TokenStatistics(logprob, entropy_member, *rest.T)
+def statistics_of(history: Floats, n_member: int) -> TokenStatistics:
+    """The statistics of a hypothesis from their columns [token, column]."""
+    return TokenStatistics(**column_views(history, n_member))

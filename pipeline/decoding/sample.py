@@ -19,12 +19,13 @@ from pipeline.decoding.posterior import (
     Tempered,
     member_log_weight,
     sequence_logprob,
-    token_statistics,
+    statistics_of,
 )
 from pipeline.decoding.test_set import Sentence, padded
 from pipeline.errors import ConfigError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis
+from pipeline.store.statistics import n_columns
 
 # Samples of several sentences that are drawn together: larger arrays are no faster.
 _MOST_ROWS = 320
@@ -76,7 +77,7 @@ class _Samples:
 
     hypothesis [row]: which one, counted over the batch; drawn_by [row]: its member or -1; tokens
     [row, token] from the start symbol on; prefix [row, member]: ln P_m of the tokens so far;
-    history [row, token, 2 member + 5].
+    history [row, token, column].
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class _Samples:
         self.ended: list[Hypothesis | None] = [None] * len(each)
         self.tokens = torch.full((len(each), 1), model.eos)
         self.prefix = torch.zeros(len(each), model.n_member)
-        self.history = np.empty((len(each), 0, 2 * model.n_member + 5), np.float32)
+        self.history = np.empty((len(each), 0, n_columns(model.n_member)), np.float32)
         self.first_row: Tensor | None = each  # all samples of a sentence begin with one row
         self.state: Any = model.encode(padded([one.source for one in sentences], model.pad))
 
@@ -175,7 +176,7 @@ class _Samples:
         else:
             combination = self.combination
         score = sequence_logprob(logprob, combination) / len(token) ** self.decode.length_penalty
-        statistics = token_statistics(history, self.model.n_member)
+        statistics = statistics_of(history, self.model.n_member)
         return Hypothesis(token.numpy().copy(), "", score, finished, statistics, member)
 
     def _sentence_id(self, row: int) -> int:

@@ -21,7 +21,7 @@ from pipeline.decoding.posterior import (
     refuse_nan,
     sequence_logprob,
     statistics_columns,
-    token_statistics,
+    statistics_of,
 )
 from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, padded, token_ids
 from pipeline.errors import DataError, StoreError
@@ -69,7 +69,7 @@ def _scored(
     prefix = torch.cat([torch.zeros(1, n_member), chosen[:-1].cumsum(dim=0)])
     history = np.concatenate([chosen.numpy(), statistics_columns(logprob, prefix)], axis=1)
     score = sequence_logprob(chosen, combination) / n_token**decode.length_penalty
-    statistics = token_statistics(history, n_member)
+    statistics = statistics_of(history, n_member)
     return Hypothesis(np.array(target), "", score, finished=True, statistics=statistics)
 
 

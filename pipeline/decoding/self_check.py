@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.scoring import score_in_chunks
 from pipeline.decoding.test_set import Sentence
 from pipeline.errors import PipelineError
-from pipeline.store import Hypothesis, TokenStatistics
+from pipeline.store import Hypothesis
+from pipeline.store.statistics import STATISTICS
 
 Array = NDArray[np.floating[Any]]
 _TOLERANCE = 1e-4
@@ -66,8 +67,8 @@ def _agree(sentence: int, how: str, one: Hypothesis | None, other: Hypothesis | 
         difference = abs(one.score - other.score)
         if one.token_id.tolist() == other.token_id.tolist():
             pairs = [
-                (getattr(one.statistics, field.name), getattr(other.statistics, field.name))
-                for field in fields(TokenStatistics)
+                (getattr(one.statistics, name), getattr(other.statistics, name))
+                for name in STATISTICS
             ]
             difference = max(difference, *(_distance(*pair) for pair in pairs))
     if difference > _TOLERANCE:

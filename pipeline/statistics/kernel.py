@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.compiled import machine_code
+from pipeline.store.statistics import DISTRIBUTION_STATISTICS, POSTERIOR_STATISTICS
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -158,15 +159,6 @@ Array = NDArray[np.floating[Any]]
 # So many values are converted to another type at a time.
 _BLOCK_VALUES = 2**20
 
-STATISTICS = (
-    "entropy_member",
-    "entropy_prex",
-    "entropy_expr",
-    "cross_prex",
-    "cross_expr",
-    "cross_member_expr",
-)
-
 
 def fused_statistics(logprob: Array, prefix_logprob: Array) -> dict[str, Float64]:
     """Entropies and cross entropies of members and posteriors, a row a position.
@@ -182,7 +174,7 @@ def fused_statistics(logprob: Array, prefix_logprob: Array) -> dict[str, Float64
     n_row, n_member, n_vocab = logprob.shape
     log_weight = expr_log_weight(prefix_logprob)
     reduce = _exact_statistics if logprob.dtype == np.float64 else _float32_statistics
-    statistics = {name: np.empty(n_row) for name in STATISTICS}
+    statistics = {name: np.empty(n_row) for name in DISTRIBUTION_STATISTICS}
     statistics["entropy_member"] = np.empty((n_row, n_member))
     step = max(1, _BLOCK_VALUES // (n_member * n_vocab))
     for start in range(0, n_row, step):
@@ -190,7 +182,7 @@ def fused_statistics(logprob: Array, prefix_logprob: Array) -> dict[str, Float64
         for name, values in reduce(logprob[rows], log_weight[rows]).items():
             statistics[name][rows] = values
     if n_member == 1:
-        for name in STATISTICS[1:]:
+        for name in POSTERIOR_STATISTICS:
             statistics[name] = statistics["entropy_member"][:, 0].copy()
     return statistics
 
@@ -245,14 +237,15 @@ def _float32_statistics(logprob: Array, log_weight: Float64) -> dict[str, Float6
     """Statistics [row] with one float32 exp an element; exactly, in rows that are out of range."""
     from pipeline.statistics.kernel import float32_sums
 
-    member_sums, sums = np.zeros(logprob.shape[:2]), np.zeros((len(logprob), 5))
+    member_sums = np.zeros(logprob.shape[:2])
+    sums = np.zeros((len(logprob), len(POSTERIOR_STATISTICS)))
     weight = np.exp(log_weight).astype(np.float32)
     inexact = float32_sums(np.ascontiguousarray(logprob, np.float32), weight, member_sums, sums)
     values = [0.0 - member_sums, *(0.0 - sums.T)]
-    statistics = dict(zip(STATISTICS, values, strict=True))
+    statistics = dict(zip(DISTRIBUTION_STATISTICS, values, strict=True))
     for row in np.flatnonzero(inexact):
         exact = _exact_statistics(logprob[row : row + 1], log_weight[row : row + 1])
-        for name in STATISTICS:
+        for name in DISTRIBUTION_STATISTICS:
             statistics[name][row] = exact[name][0]
     return statistics
 

@@ -8,26 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class TokenStatistics:
-    """What every measure of the paper needs of the token distributions of one hypothesis, in nats.
-
-    logprob [token, member]: ln P_m of the token that stands there; entropy_member [token, member];
-    the others [token]: entropy_prex, entropy_expr: of the posterior; cross_prex, cross_expr: mean
-    over members of -sum_k P_post(k) ln P_m(k); cross_member_expr: mean over members of
-    -sum_k P_m(k) ln P_EP(k).
-    """
-
-    logprob: Array
-    entropy_member: Array
-    entropy_prex: Array
-    entropy_expr: Array
-    cross_prex: Array
-    cross_expr: Array
-    cross_member_expr: Array
+from pipeline.store.statistics import Array, TokenStatistics
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields
 from math import inf
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store.hypothesis import Hypothesis, TokenStatistics
+from pipeline.store.hypothesis import Hypothesis
 from pipeline.store.schema import (
     ATTRIBUTES,
     CONSTANTS,
@@ -28,6 +27,7 @@ from pipeline.store.schema import (
     stored,
     value_range,
 )
+from pipeline.store.statistics import STATISTICS
 
 _CHUNK_BYTES = 2**18
 # What a text takes while it waits for its chunk, as a rule.
@@ -324,8 +324,7 @@ class _Column:
 def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:
     """Dataset name -> values of the float and top-k datasets that this hypothesis fills."""
     arrays: dict[str, Any] = {
-        f"/token/{one.name}": getattr(hypothesis.statistics, one.name)
-        for one in fields(TokenStatistics)
+        f"/token/{name}": getattr(hypothesis.statistics, name) for name in STATISTICS
     }
     if hypothesis.full_logprob is not None:
         arrays["/token/full_logprob"] = hypothesis.full_logprob

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipeline.errors import ConfigError
 from pipeline.statistics.kernel import Array, Float64, fused_statistics
 from pipeline.store import Store, TokenStatistics
+from pipeline.store.statistics import STATISTICS
 from pipeline.uncertainty.token import (
     TOKEN_MEASURES,
     Position,
@@ -21,7 +22,6 @@ from pipeline.uncertainty.token import (
 )
 
 _BLOCK_BYTES = 2**25
-_STATISTICS = tuple(TokenStatistics.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _ranges(store: Store, from_full: bool) -> Iterator[tuple[int, int]]:
 
 def _stored(store: Store, start: int, stop: int) -> TokenStatistics:
     return TokenStatistics(
-        **{name: store.read(f"/token/{name}", start, stop) for name in _STATISTICS}
+        **{name: store.read(f"/token/{name}", start, stop) for name in STATISTICS}
     )
 
 
@@ -125,7 +125,7 @@ def _recomputed(
 def _only_logprob(store: Store, start: int, stop: int, chosen: list[int]) -> TokenStatistics:
     absent: NDArray[Any] = np.empty((0,), np.float32)
     logprob = store.read("/token/logprob", start, stop)[:, chosen]
-    return TokenStatistics(logprob, *[absent] * (len(_STATISTICS) - 1))
+    return TokenStatistics(logprob, *[absent] * (len(STATISTICS) - 1))
 
 
 def _silence(values: dict[str, Float64], end: NDArray[np.int64]) -> None:

@@ -95,5 +95,5 @@ def test_machine_code_gives_the_same_bytes_made_and_read_back(tmp_path: Path) ->
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     )
-    assert list(tmp_path.rglob("likeliest.likeliest_tokens*.nbc"))
+    assert list(tmp_path.rglob("next_token.likeliest_tokens*.nbc"))
     assert made == read_back

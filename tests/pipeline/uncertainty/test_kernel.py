@@ -7,7 +7,6 @@ import pytest
 
 from pipeline.statistics import kernel
 from pipeline.statistics.kernel import (
-    STATISTICS,
     exp32,
     expr_log_weight,
     fused_statistics,
@@ -15,6 +14,7 @@ from pipeline.statistics.kernel import (
     log_mean,
     member_mean,
 )
+from pipeline.store.statistics import POSTERIOR_STATISTICS
 
 INF = np.inf
 
@@ -98,7 +98,7 @@ def test_blocks_of_rows_change_nothing(
 def test_the_statistics_of_one_member_are_one_number() -> None:
     logprob = np.log(np.array([[[0.25, 0.75]], [[0.5, 0.5]]]))
     found = fused_statistics(logprob, np.zeros((2, 1)))
-    for name in STATISTICS[1:]:
+    for name in POSTERIOR_STATISTICS:
         assert found[name].tolist() == found["entropy_member"][:, 0].tolist()
     assert found["cross_expr"][1] == pytest.approx(np.log(2))
 
