@@ -17,6 +17,8 @@ from pipeline.data.speech.prepared import (
     write_training_set,
 )
 from pipeline.data.speech.sets import make_speech_sets
+from pipeline.data.subword_learning import subword_counts
+from pipeline.data.subwords import MODEL_FILE, SubwordModel
 from pipeline.data.text.card import data_card, sizes, subsets
 from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
 from pipeline.data.text.parallel import ParallelData, make_parallel_data
@@ -30,7 +32,6 @@ from pipeline.data.text.test_sets import (
     why_absent,
     write_rows,
 )
-from pipeline.data.text.units import MODEL_FILE, Units, piece_counts
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 from pipeline.run.application import run
 from pipeline.run.artifacts import file_sha256, whole_folder, write_json
@@ -79,8 +80,8 @@ def _prepare_speech(config: PipelineConfig) -> None:
     units = learn_speech_units(speech, sets.train)
     with whole_folder(_target(config)) as folder:
         units.write(folder / MODEL_FILE, folder / "units.vocab")
-        texts = (units.pieces(one.reference or "") for one in sets.train.utterances)
-        counts = piece_counts(units.vocabulary(), texts)
+        texts = (units.subwords(one.reference or "") for one in sets.train.utterances)
+        counts = subword_counts(units.vocabulary(), texts)
         write_dictionaries(folder / "fairseq", [task.target_language], counts)
         training = [
             write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, units)
@@ -141,7 +142,7 @@ def _manifest(
 
 
 def _test_sets(
-    config: PipelineConfig, parallel: ParallelData, units: Mapping[str, Units]
+    config: PipelineConfig, parallel: ParallelData, units: Mapping[str, SubwordModel]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
     """Role -> rows of each set that can be made, and role -> reason of each that cannot."""
     test = HeldOutText(parallel.test, config.task, units, config.seed)
@@ -159,10 +160,10 @@ def _test_sets(
 
 
 def _write_splits(
-    folder: Path, pair: tuple[str, str], parallel: ParallelData, units: Mapping[str, Units]
+    folder: Path, pair: tuple[str, str], parallel: ParallelData, units: Mapping[str, SubwordModel]
 ) -> None:
     def cut(sentences: Iterable[AlignedSentence], side: str) -> Iterator[list[str]]:
-        return (units[side].pieces(sentence.text[side]) for sentence in sentences)
+        return (units[side].subwords(sentence.text[side]) for sentence in sentences)
 
     for split, sentences in (("train", parallel.train), ("valid", parallel.dev)):
         write_split(folder, split, pair, (cut(sentences, pair[0]), cut(sentences, pair[1])))

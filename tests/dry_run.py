@@ -124,7 +124,7 @@ def _train(folder: Path, settings: PipelineConfig) -> str:
 
 
 def _decode(folder: Path, settings: PipelineConfig) -> str:
-    from pipeline.data.text.units import detokenise
+    from pipeline.data.subwords import detokenise
     from pipeline.decoding.part import decoder_of
     from pipeline.decoding.plan import Job
     from pipeline.decoding.test_set import PreparedSentence

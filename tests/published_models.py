@@ -13,7 +13,7 @@ import torch
 from sacremoses import MosesTokenizer
 from subword_nmt.learn_bpe import learn_bpe
 
-from pipeline.data.text.units import MosesBpeUnits
+from pipeline.data.subwords import MosesBpeModel
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.members.member import build_model
 from pipeline.fairseq_bridge.models.configuration import model_configuration
@@ -42,8 +42,8 @@ def publish(folder: Path, texts: Sequence[str], languages: tuple[str, str]) -> N
     """Codes and a joint dictionary of `texts`, and three checkpoints, each saved in another way."""
     folder.mkdir(parents=True)
     _write_codes(folder / "bpecodes", texts)
-    units = MosesBpeUnits(folder / "bpecodes", languages[0])
-    counts = Counter(piece for text in texts for piece in units.pieces(text))
+    units = MosesBpeModel(folder / "bpecodes", languages[0])
+    counts = Counter(piece for text in texts for piece in units.subwords(text))
     lines = [f"{piece} {count}" for piece, count in counts.most_common()]
     padding = -(len(lines) + 4) % _PADDED_TO
     lines += [f"madeupword{place:04d} 0" for place in range(padding)]

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.data.text.units import CODES_FILE, MODEL_FILE
+from pipeline.data.subwords import CODES_FILE, MODEL_FILE
 from pipeline.decoding.plan import Job, settings_of
 from pipeline.ensembles import Ensemble, Member, load
 from pipeline.errors import ConfigError, DataError, StoreError
@@ -158,7 +158,7 @@ class Inputs:
 
     def given(self, job: Job, test_set: TestSetFile) -> Given | None:
         """The hypotheses of `hypotheses`, to be read sentence by sentence."""
-        from pipeline.data.text.units import read_units
+        from pipeline.data.subwords import read_subword_model
         from pipeline.decoding.scoring import Given
 
         taken = self.hypotheses(job)
@@ -166,7 +166,9 @@ class Inputs:
             return None
         units = self._units(taken)
         language = self.prepared.target_language
-        return Given(taken, test_set, None if units is None else read_units(units, language))
+        return Given(
+            taken, test_set, None if units is None else read_subword_model(units, language)
+        )
 
     def search_members(self, job: Job) -> Sequence[str]:
         """Who found the hypotheses: members of the job, or those that a given store names.

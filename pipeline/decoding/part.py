@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.text.units import detokeniser
+from pipeline.data.subwords import detokeniser
 from pipeline.decoding.blocks import Block, Decoder, Search, block_plan, decode_blocks, join_blocks
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.inputs import Inputs, check_weights

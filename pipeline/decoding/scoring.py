@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.text.files import iterate_lines
-from pipeline.data.text.units import Units
+from pipeline.data.lines import iterate_lines
+from pipeline.data.subwords import SubwordModel
 from pipeline.decoding.blocks import Search
 from pipeline.decoding.model import EnsembleModel, ScoringModel, chunks
 from pipeline.decoding.posterior import (
@@ -97,7 +97,7 @@ class Given:
 
     path: Path
     test_set: Sequence[PreparedSentence]
-    units: Units | None
+    units: SubwordModel | None
 
 
 def drafts_of(given: Given, dictionary: Dictionary, vocab_size: int) -> Find:
@@ -142,7 +142,7 @@ def _of_store(path: Path, test_set: Sequence[PreparedSentence], vocab_size: int)
     return find
 
 
-def _of_text(path: Path, n_sentence: int, units: Units, dictionary: Dictionary) -> Find:
+def _of_text(path: Path, n_sentence: int, units: SubwordModel, dictionary: Dictionary) -> Find:
     """One hypothesis a line, detokenised; a blank line: the sentence has none."""
     lines = _Lines(path)
     if len(lines) != n_sentence:
@@ -151,7 +151,7 @@ def _of_text(path: Path, n_sentence: int, units: Units, dictionary: Dictionary) 
         )
 
     def of_sentence(place: int) -> list[Draft]:
-        pieces = units.pieces(lines[place])
+        pieces = units.subwords(lines[place])
         return [Draft(token_ids(pieces, dictionary), finished=True)] if pieces else []
 
     def find(

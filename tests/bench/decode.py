@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
-from pipeline.data.text.units import detokenise
+from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
 from pipeline.decoding.posterior import NextToken

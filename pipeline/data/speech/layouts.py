@@ -6,6 +6,7 @@ import re
 from math import inf
 from pathlib import Path
 
+from pipeline.data.lines import iterate_lines
 from pipeline.data.speech.ami import is_ami, read_ami
 from pipeline.data.speech.corpus import (
     SpeechCorpus,
@@ -14,7 +15,6 @@ from pipeline.data.speech.corpus import (
     read_audio_folder,
     spoken_words,
 )
-from pipeline.data.text.files import iterate_lines
 from pipeline.data.text.published_corpora import chapter_transcripts
 from pipeline.errors import DataError
 

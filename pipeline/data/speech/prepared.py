@@ -22,8 +22,9 @@ from pipeline.data.speech.audio import (
     writing_features,
 )
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
+from pipeline.data.subword_learning import learn_subwords, learn_words
+from pipeline.data.subwords import SentencePieceModel
 from pipeline.data.text.test_sets import Row
-from pipeline.data.text.units import SentencePieceUnits, learn_units, word_units
 from pipeline.errors import DataError
 from pipeline.run.progress import progress
 from pipeline.run.settings import SpeechDataConfig
@@ -59,19 +60,19 @@ class PreparedSet:
     samples: list[Utterance]
 
 
-def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> SentencePieceUnits:
+def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> SentencePieceModel:
     """Units of the transcripts of a corpus; DataError where it has none."""
     texts = [one.reference for one in corpus.utterances if one.reference]
     if not texts:
         raise DataError(f"{corpus.folder} must hold transcripts to train on, got none")
     if speech.unit_kind == "word":
-        return word_units(texts)
+        return learn_words(texts)
     size_key = "data.speech.vocabulary_size"
-    return learn_units(texts, speech.vocabulary_size, size_key, LETTERS, speech.unit_kind)
+    return learn_subwords(texts, speech.vocabulary_size, size_key, LETTERS, speech.unit_kind)
 
 
 def write_training_set(
-    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: SentencePieceUnits
+    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: SentencePieceModel
 ) -> PreparedSet:
     """Write features and target units of the utterances that can be learnt from.
 
@@ -85,7 +86,7 @@ def write_training_set(
         for utterance, audio in _read(corpus, speech, name):
             tally.note(utterance, audio)
             if audio.fault is None and utterance.reference:
-                pieces = units.pieces(utterance.reference)
+                pieces = units.subwords(utterance.reference)
                 frames = features(audio.samples, settings)
                 file.add(frames, [identity(one) for one in pieces])
                 tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
@@ -99,7 +100,7 @@ def write_test_set(
     role: str,
     corpus: SpeechCorpus,
     speech: SpeechDataConfig,
-    units: SentencePieceUnits,
+    units: SentencePieceModel,
 ) -> PreparedSet:
     """Write {role}.h5 and {role}.jsonl, in which every utterance has its row.
 
@@ -121,7 +122,7 @@ def write_test_set(
                 tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
             file.add(frames)
             said = utterance.reference
-            pieces = None if said is None else units.pieces(said)
+            pieces = None if said is None else units.subwords(said)
             tally.counts["without_reference"] += said is None
             tally.counts["unknown_reference_pieces"] += sum(
                 one not in known for one in pieces or []
@@ -131,7 +132,7 @@ def write_test_set(
     return tally.result()
 
 
-def _identity(units: SentencePieceUnits) -> Callable[[str], int]:
+def _identity(units: SentencePieceModel) -> Callable[[str], int]:
     """Unit -> its id in the dictionary that is written of the same vocabulary."""
     place = {piece: number for number, piece in enumerate(units.vocabulary(), _FIRST_UNIT_ID)}
     return lambda piece: place.get(piece, _UNKNOWN_ID)

@@ -5,54 +5,17 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import NoReturn
 from xml.parsers import expat
 
+from pipeline.data.lines import iterate_lines, open_bytes
 from pipeline.data.text.corpus import Corpus, Paragraph
 from pipeline.errors import DataError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# About 200,000 words: no sentence is as long, and a file without a line end would fill the memory.
-_MOST_LINE_BYTES = 2**20
 # A pair is suspicious where one side has this many times the words of the other, and some more.
 _SUSPICIOUS_RATIO = 3
 _SUSPICIOUS_ALLOWANCE_WORDS = 5
-
-
-def iterate_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 text file, gzipped where its name ends in .gz, one at a time.
-
-    A line ends at LF and nowhere else. One CR before the LF (a CRLF file) belongs to the line's
-    end. A CR inside a line, U+2028, U+0085 and form feed are content; blank lines are lines. Raises
-    DataError where the file is missing, not UTF-8, or a damaged gzip file, and where a line is
-    longer than a MiB.
-    """
-    number = 0
-    try:
-        with open_bytes(path) as file:
-            lines = iter(partial(file.readline, _MOST_LINE_BYTES + 1), b"")
-            for number, raw in enumerate(lines, 1):
-                if len(raw) > _MOST_LINE_BYTES:
-                    raise DataError(
-                        f"{path}, line {number} must have at most {_MOST_LINE_BYTES} bytes, "
-                        f"got a longer one"
-                    )
-                line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(f"{path} must exist, got no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} must be a text file, got a folder") from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} must be UTF-8, got the byte 0x{error.object[error.start]:02x} in line {number}"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"{path} must be a whole gzip file, got a damaged one after line {number} ({error})"
-        ) from None
 
 
 def check_parallel(paths: Sequence[Path]) -> int:
@@ -71,11 +34,6 @@ def check_parallel(paths: Sequence[Path]) -> int:
                 f"{_first_suspicious_line(paths[0], path)}"
             )
     return counts[0]
-
-
-def open_bytes(path: Path) -> BinaryIO:
-    """A file opened for reading, unzipped on the way where its name ends in .gz."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
 def _first_suspicious_line(one: Path, other: Path) -> str:

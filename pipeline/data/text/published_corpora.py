@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from pipeline.data.lines import iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
-from pipeline.data.text.files import iterate_lines, side_by_side
+from pipeline.data.text.files import side_by_side
 from pipeline.errors import DataError
 from pipeline.run.settings import DataConfig, TaskConfig, TestSetConfig
 

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.text.corpus import SpooledSentences
-from pipeline.data.text.units import (
+from pipeline.data.subword_learning import evenly_spaced, learn_subwords, subword_counts
+from pipeline.data.subwords import (
     CODES_FILE,
     MODEL_FILE,
-    MosesBpeUnits,
-    SentencePieceUnits,
-    Units,
-    evenly,
-    learn_units,
-    piece_counts,
-    read_sentencepieces,
+    MosesBpeModel,
+    SentencePieceModel,
+    SubwordModel,
+    read_sentencepiece_model,
 )
+from pipeline.data.text.corpus import SpooledSentences
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary, write_dictionaries
 from pipeline.run.settings import DataConfig, UnitsConfig
@@ -30,11 +28,11 @@ Pair = tuple[str, str]
 class LearntUnits:
     """A sentencepiece model of the training text of both languages."""
 
-    model: SentencePieceUnits
+    model: SentencePieceModel
     pair: Pair
     train: SpooledSentences
 
-    def of(self, languages: Iterable[str]) -> Mapping[str, Units]:
+    def of(self, languages: Iterable[str]) -> Mapping[str, SubwordModel]:
         """The units of each language: the same."""
         return dict.fromkeys(languages, self.model)
 
@@ -45,8 +43,8 @@ class LearntUnits:
     def write(self, folder: Path) -> None:
         """Write the model, its pieces, and one joint dictionary under the name of each language."""
         self.model.write(folder / MODEL_FILE, folder / "units.vocab")
-        sides = (self.model.pieces(one.text[side]) for side in self.pair for one in self.train)
-        counts = piece_counts(self.model.vocabulary(), sides)
+        sides = (self.model.subwords(one.text[side]) for side in self.pair for one in self.train)
+        counts = subword_counts(self.model.vocabulary(), sides)
         write_dictionaries(folder / "fairseq", self.pair, counts)
 
 
@@ -59,13 +57,13 @@ class ImportedUnits:
     pair: Pair
     dictionaries: tuple[Path, Path]
 
-    def of(self, languages: Iterable[str]) -> Mapping[str, Units]:
+    def of(self, languages: Iterable[str]) -> Mapping[str, SubwordModel]:
         """The units of each language; DataError where the file holds none."""
         if self.codes is not None:
             codes = self.codes
-            return {language: MosesBpeUnits(codes, language) for language in languages}
+            return {language: MosesBpeModel(codes, language) for language in languages}
         assert self.model is not None  # the configuration was checked
-        return dict.fromkeys(languages, read_sentencepieces(self.model))
+        return dict.fromkeys(languages, read_sentencepiece_model(self.model))
 
     def source_vocabulary(self) -> Sequence[str]:
         """Units that a source may have and models know; DataError for a faulty dictionary."""
@@ -94,8 +92,8 @@ def task_units(data: DataConfig, pair: Pair, train: SpooledSentences) -> TaskUni
     units = data.units
     if not is_imported(data):
         texts = (side for sentence in train for side in sentence.text.values())
-        sample = evenly(texts, len(pair) * len(train))
-        return LearntUnits(learn_units(sample, data.vocabulary_size), pair, train)
+        sample = evenly_spaced(texts, len(pair) * len(train))
+        return LearntUnits(learn_subwords(sample, data.vocabulary_size), pair, train)
     codes, model, source, target = (
         _file(units, name)
         for name in ("codes", "sentencepiece", "source_dictionary", "target_dictionary")

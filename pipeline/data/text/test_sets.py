@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pipeline.data.subwords import SubwordModel
 from pipeline.data.text.corpus import AlignedSentence
-from pipeline.data.text.units import Units
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.settings import TaskConfig, TestSetConfig
 
@@ -114,7 +114,7 @@ class HeldOutText:
 
     sentences: Sequence[AlignedSentence]
     task: TaskConfig
-    units: Mapping[str, Units]
+    units: Mapping[str, SubwordModel]
     seed: int
 
 
@@ -159,8 +159,8 @@ def parallel_rows(
     for number, sentence in enumerate(held_out.sentences):
         source = sentence.text[source_language]
         reference = sentence.text.get(reference_language)
-        pieces = None if reference is None else units[reference_language].pieces(reference)
-        yield Row(number, source, reference, units[source_language].pieces(source), pieces)
+        pieces = None if reference is None else units[reference_language].subwords(reference)
+        yield Row(number, source, reference, units[source_language].subwords(source), pieces)
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -215,7 +215,7 @@ def _changed(
     for row in in_task_languages(held_out):
         source = change(row.source, held_out.seed, row.id)
         if source is not None:
-            pieces = units.pieces(source)
+            pieces = units.subwords(source)
             changed = replace(row, id=number, source=source, source_pieces=pieces)
             yield (
                 changed

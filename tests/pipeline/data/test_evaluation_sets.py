@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.subword_learning import learn_subwords
 from pipeline.data.text.corpus import AlignedSentence
 from pipeline.data.text.test_sets import (
     HeldOutText,
@@ -13,7 +14,6 @@ from pipeline.data.text.test_sets import (
     why_absent,
     write_rows,
 )
-from pipeline.data.text.units import learn_units
 from pipeline.errors import ConfigError, DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import TaskConfig
@@ -25,7 +25,7 @@ SENTENCES = [
     AlignedSentence("b", {"en": "Close the box.", "de": "Kiste\u2028schließen.", "fr": "Fermez."}),
 ]
 TASK = TaskConfig(name="t", source_language="en", target_language="de")
-_UNITS = learn_units([side for one in SENTENCES for side in one.text.values()] * 3, 64)
+_UNITS = learn_subwords([side for one in SENTENCES for side in one.text.values()] * 3, 64)
 _UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
 HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS_OF, seed=0)
 
@@ -35,8 +35,8 @@ def test_held_out_rows_are_source_and_reference_in_order() -> None:
     assert [row.id for row in rows] == [0, 1, 2]
     assert rows[0].source == "Open the door."
     assert rows[0].reference == "Tür öffnen."
-    assert rows[0].source_pieces == _UNITS.pieces("Open the door.")
-    assert rows[0].reference_pieces == _UNITS.pieces("Tür öffnen.")
+    assert rows[0].source_pieces == _UNITS.subwords("Open the door.")
+    assert rows[0].reference_pieces == _UNITS.subwords("Tür öffnen.")
 
 
 def test_other_side_takes_the_source_from_another_language() -> None:
@@ -47,7 +47,7 @@ def test_other_side_takes_the_source_from_another_language() -> None:
 
 def test_permuted_leaves_out_what_has_no_other_order_and_numbers_on() -> None:
     rows = make_set("PRM", config.TestSetConfig(kind="permuted"), HELD_OUT)
-    originals = [_UNITS.pieces(one.text["en"]) for one in SENTENCES]
+    originals = [_UNITS.subwords(one.text["en"]) for one in SENTENCES]
     permutable = [one for one in originals if len(set(one[:-1])) > 1]
     assert [row.id for row in rows] == list(range(len(permutable)))
     for row, original in zip(rows, permutable, strict=True):
@@ -61,7 +61,7 @@ def test_other_side_may_take_its_reference_from_another_language_too() -> None:
     settings = config.TestSetConfig(kind="other_side", language="fr", reference_language="en")
     rows = make_set("L-FREN", settings, HELD_OUT)
     assert (rows[0].source, rows[0].reference) == ("Ouvrez la porte.", "Open the door.")
-    assert rows[0].reference_pieces == _UNITS.pieces("Open the door.")
+    assert rows[0].reference_pieces == _UNITS.subwords("Open the door.")
 
 
 def test_typos_keep_the_reference_and_truncation_does_not() -> None:
@@ -69,7 +69,7 @@ def test_typos_keep_the_reference_and_truncation_does_not() -> None:
     cut = make_set("CUT", config.TestSetConfig(kind="truncated"), HELD_OUT)
     for row, short, sentence in zip(typos, cut, SENTENCES, strict=True):
         assert row.source != sentence.text["en"]
-        assert row.source_pieces == _UNITS.pieces(row.source)
+        assert row.source_pieces == _UNITS.subwords(row.source)
         assert row.reference == sentence.text["de"]
         assert sentence.text["en"].startswith(short.source)
         assert short.reference is short.reference_pieces is None

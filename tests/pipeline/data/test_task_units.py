@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.subword_learning import learn_subwords
+from pipeline.data.subwords import CODES_FILE, MODEL_FILE, detokeniser, read_subword_model
 from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
 from pipeline.data.text.task_units import task_units
-from pipeline.data.text.units import CODES_FILE, MODEL_FILE, detokeniser, learn_units, read_units
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.settings import DataConfig, UnitsConfig
 
@@ -21,7 +22,7 @@ def given(tmp_path: Path) -> Given:
     """Settings of imported units: a sentencepiece model and dictionaries that are there."""
     folder = tmp_path / "mine: 日本"
     folder.mkdir()
-    model = learn_units(TEXTS, 60)
+    model = learn_subwords(TEXTS, 60)
     model.write(folder / "spm.model", folder / "spm.vocab")
     (folder / "bpecodes").write_text("#version: 0.2\nt h\nth e</w>\n")
     for language in PAIR:
@@ -52,11 +53,11 @@ def test_a_model_of_sentencepiece_takes_text_as_it_is(
     by_language = units.of(["en", "de", "fr"])
     for language, one in by_language.items():
         for text in TEXTS:
-            assert one.text(one.pieces(text)) == text, language
+            assert one.text(one.subwords(text)) == text, language
     units.write(tmp_path)
     assert {path.name for path in tmp_path.glob("units*")} == {MODEL_FILE}
-    kept = read_units(tmp_path / MODEL_FILE, "de")
-    assert kept.pieces(TEXTS[0]) == by_language["de"].pieces(TEXTS[0])
+    kept = read_subword_model(tmp_path / MODEL_FILE, "de")
+    assert kept.subwords(TEXTS[0]) == by_language["de"].subwords(TEXTS[0])
 
 
 def test_codes_are_kept_with_the_dictionary_of_each_side(
@@ -64,11 +65,11 @@ def test_codes_are_kept_with_the_dictionary_of_each_side(
 ) -> None:
     settings = given(codes="bpecodes", sentencepiece=None)
     units = task_units(settings, PAIR, train)
-    pieces = units.of(["en"])["en"].pieces(TEXTS[0])
+    pieces = units.of(["en"])["en"].subwords(TEXTS[0])
     assert pieces[:1] == ["T@@"]
     units.write(tmp_path)
     assert {path.name for path in tmp_path.glob("units*")} == {CODES_FILE}
-    assert read_units(tmp_path / CODES_FILE, "en").pieces(TEXTS[0]) == pieces
+    assert read_subword_model(tmp_path / CODES_FILE, "en").subwords(TEXTS[0]) == pieces
     assert detokeniser(tmp_path / CODES_FILE, "en")(pieces) == TEXTS[0]
     for language, key in zip(PAIR, ("source_dictionary", "target_dictionary"), strict=True):
         kept = tmp_path / "fairseq" / f"dict.{language}.txt"
@@ -86,7 +87,7 @@ def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None
     assert by_language["en"] is by_language["de"]
     files = [tmp_path / "fairseq" / f"dict.{language}.txt" for language in PAIR]
     assert files[0].read_bytes() == files[1].read_bytes()
-    n_piece = sum(len(units.of(PAIR)["en"].pieces(one)) for t in TEXTS for one in (t, t.upper()))
+    n_piece = sum(len(units.of(PAIR)["en"].subwords(one)) for t in TEXTS for one in (t, t.upper()))
     counts = [int(line.split(" ")[1]) for line in files[0].read_text("utf-8").splitlines()]
     assert sum(counts) == n_piece
 
@@ -109,7 +110,7 @@ def test_a_file_that_is_missing_is_named(
 def test_files_of_another_kind_are_named(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=r"dict\.en\.txt must be a sentencepiece model: "):
+    with pytest.raises(DataError, match=r"dict\.en\.txt: not a sentencepiece model "):
         task_units(given(sentencepiece="dict.en.txt"), PAIR, train).of(PAIR)
     with pytest.raises(DataError, match=r"spm\.model.* BPE code"):
         task_units(given(sentencepiece=None, codes="spm.model"), PAIR, train).of(PAIR)

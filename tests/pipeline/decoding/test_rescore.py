@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.data.text.units import detokenise
+from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble

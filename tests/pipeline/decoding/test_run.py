@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.data.text.units import detokenise
+from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.scoring import score_targets

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from pipeline.data.text.units import detokenise
+from pipeline.data.subwords import detokenise
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
 from pipeline.decoding.sample import sample

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.data.speech.prepared import LETTERS, learn_speech_units
-from pipeline.data.text.units import learn_units, word_units
+from pipeline.data.subword_learning import learn_subwords, learn_words
 from pipeline.run.settings import SpeechDataConfig
 
 TEXTS = [" ".join(words) for words in permutations(("seven", "eleven", "never", "open"), 3)]
@@ -21,9 +21,9 @@ def test_units_are_of_the_kind_that_is_set(kind: str) -> None:
     corpus = SpeechCorpus("n", "l", "d", Path(), [Utterance("x.wav", text) for text in TEXTS])
     units = learn_speech_units(SpeechDataConfig(unit_kind=kind, vocabulary_size=N_UNIT), corpus)
     expected = {
-        "bpe": lambda: learn_units(TEXTS, N_UNIT, letters=LETTERS, kind="bpe"),
-        "unigram": lambda: learn_units(TEXTS, N_UNIT, letters=LETTERS, kind="unigram"),
-        "word": lambda: word_units(TEXTS),
+        "bpe": lambda: learn_subwords(TEXTS, N_UNIT, letters=LETTERS, kind="bpe"),
+        "unigram": lambda: learn_subwords(TEXTS, N_UNIT, letters=LETTERS, kind="unigram"),
+        "word": lambda: learn_words(TEXTS),
     }
     same = [name for name, make in expected.items() if make().vocabulary() == units.vocabulary()]
     assert same == [kind]

@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.text.units import (
-    SentencePieceUnits,
-    detokenise,
-    evenly,
-    learn_units,
-    piece_counts,
-)
+from pipeline.data.subword_learning import evenly_spaced, learn_subwords, subword_counts
+from pipeline.data.subwords import SentencePieceModel, detokenise
 from pipeline.errors import ConfigError
 
 TEXTS = [
@@ -23,68 +18,71 @@ TEXTS = [
 ]
 
 
-UNITS = learn_units(TEXTS, 100)
+UNITS = learn_subwords(TEXTS, 100)
 
 
 def test_same_texts_same_bytes() -> None:
-    assert learn_units(TEXTS, 100).model == UNITS.model
+    assert learn_subwords(TEXTS, 100).model == UNITS.model
 
 
-def test_unigram_units_are_other_pieces_that_give_the_text_back() -> None:
-    units = learn_units(TEXTS, 38, letters="q", kind="unigram")
-    assert units.model == learn_units(TEXTS, 38, letters="q", kind="unigram").model
-    assert units.pieces(TEXTS[0]) != learn_units(TEXTS, 38, letters="q").pieces(TEXTS[0])
-    assert "q" in units.vocabulary()
-    assert [detokenise(units.pieces(text)) for text in TEXTS] == TEXTS
+def test_unigram_model_differs_from_bpe_and_gives_the_text_back() -> None:
+    bpe, unigram, again = (
+        learn_subwords(TEXTS, 38, required_characters="q", model_type=model_type)
+        for model_type in ("bpe", "unigram", "unigram")
+    )
+    assert unigram.model == again.model
+    assert unigram.subwords(TEXTS[0]) != bpe.subwords(TEXTS[0])
+    assert "q" in unigram.vocabulary()
+    assert [detokenise(unigram.subwords(text)) for text in TEXTS] == TEXTS
 
 
 @given(st.lists(st.sampled_from(" ".join(TEXTS).split()), min_size=1).map(" ".join))
 def test_pieces_give_the_text_back(text: str) -> None:
-    assert detokenise(UNITS.pieces(text)) == text
+    assert detokenise(UNITS.subwords(text)) == text
 
 
 @pytest.mark.parametrize("space", ["\r", "\u2028", "\x85", "\f", "\t", "  ", "\u00a0"])
 def test_white_space_of_any_kind_is_a_space_to_the_model(space: str) -> None:
-    assert UNITS.pieces(f"Open{space}the door") == UNITS.pieces("Open the door")
+    assert UNITS.subwords(f"Open{space}the door") == UNITS.subwords("Open the door")
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t"])
 def test_blank_text_has_no_pieces(blank: str) -> None:
-    assert UNITS.pieces(blank) == []
+    assert UNITS.subwords(blank) == []
     assert detokenise([]) == ""
 
 
 def test_vocabulary_holds_every_piece_of_the_text_and_no_control_symbol() -> None:
     vocabulary = UNITS.vocabulary()
     assert len(vocabulary) == len(set(vocabulary)) == 97
-    assert {piece for text in TEXTS for piece in UNITS.pieces(text)} <= set(vocabulary)
+    assert {piece for text in TEXTS for piece in UNITS.subwords(text)} <= set(vocabulary)
     assert not {"<unk>", "<s>", "</s>"} & set(vocabulary)
 
 
 def test_files(tmp_path: Path) -> None:
     UNITS.write(tmp_path / "model", tmp_path / "vocab")
-    units = SentencePieceUnits((tmp_path / "model").read_bytes())
-    assert units.pieces(TEXTS[0]) == UNITS.pieces(TEXTS[0])
+    units = SentencePieceModel((tmp_path / "model").read_bytes())
+    assert units.subwords(TEXTS[0]) == UNITS.subwords(TEXTS[0])
     lines = (tmp_path / "vocab").read_bytes().decode().split("\n")
     assert lines == [*UNITS.vocabulary(), ""]
 
 
 def test_counts_are_in_the_order_of_the_vocabulary() -> None:
-    counts = piece_counts(["c", "a", "b"], [["a", "b"], ["a"]])
+    counts = subword_counts(["c", "a", "b"], [["a", "b"], ["a"]])
     assert list(counts.items()) == [("c", 0), ("a", 2), ("b", 1)]
 
 
 @pytest.mark.parametrize("size", [64, 10_000])
 def test_size_that_does_not_suit_the_text_is_named(size: int) -> None:
     texts = TEXTS if size > 64 else [chr(0x4E00 + number) for number in range(100)]
-    with pytest.raises(ConfigError, match=rf"data\.vocabulary_size must .*{size}"):
-        learn_units(texts, size)
+    with pytest.raises(ConfigError, match=rf"^data\.vocabulary_size: does not suit .*got {size}"):
+        learn_subwords(texts, size)
 
 
 def test_even_sample_is_everything_until_there_is_too_much_and_then_of_both_sides() -> None:
     sides = [f"{language} {number}" for number in range(100) for language in ("de", "en")]
-    assert list(evenly(sides, 200, 200)) == sides
-    sample = list(evenly(sides, 200, 60))
+    assert list(evenly_spaced(sides, 200, 200)) == sides
+    sample = list(evenly_spaced(sides, 200, 60))
     assert 40 <= len(sample) <= 60
     assert {side[:2] for side in sample} == {"de", "en"}
     assert abs(sum(side[:2] == "de" for side in sample) - len(sample) / 2) <= 1

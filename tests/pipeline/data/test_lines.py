@@ -67,10 +67,10 @@ def test_gzipped_text_is_read_as_plain_text_is(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("a\rb\nc\u2028d\r\n".encode()))
     assert read_lines(path) == ["a\rb", "c\u2028d"]
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"s\.gz must be a whole gzip file"):
+    with pytest.raises(DataError, match=r"s\.gz: damaged gzip file"):
         read_lines(path)
     path.write_bytes(b"plain")
-    with pytest.raises(DataError, match=r"s\.gz must be a whole gzip file"):
+    with pytest.raises(DataError, match=r"s\.gz: damaged gzip file"):
         read_lines(path)
 
 
@@ -85,7 +85,7 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
 
 def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(b"fine\nB\xfcro\n")
-    with pytest.raises(DataError, match=r"must be UTF-8, got the byte 0xfc in line 2"):
+    with pytest.raises(DataError, match=r"line 2: not UTF-8 \(byte 0xfc\)"):
         read_lines(tmp_path / "s")
-    with pytest.raises(DataError, match="must exist"):
+    with pytest.raises(DataError, match="no such file"):
         read_lines(tmp_path / "absent")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.text.units import MosesBpeUnits
+from pipeline.data.subwords import MosesBpeModel
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 
@@ -32,8 +32,8 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tokens_are_those_of_moses_and_pieces_go_on_with_a_mark(codes: Path) -> None:
-    units = MosesBpeUnits(codes, "en")
-    pieces = units.pieces("the well-known doors, d'or")
+    units = MosesBpeModel(codes, "en")
+    pieces = units.subwords("the well-known doors, d'or")
     assert " ".join(pieces[:5]) == "the w@@ e@@ l@@ l"
     assert " ".join(pieces[5:13]) == "@@@ -@@ @ kn@@ o@@ w@@ n doo@@"
     assert " ".join(pieces[13:15]) == "rs ,"
@@ -41,15 +41,15 @@ def test_tokens_are_those_of_moses_and_pieces_go_on_with_a_mark(codes: Path) -> 
 
 
 def test_codes_of_fastbpe_are_the_same_with_counts(codes: Path, tmp_path: Path) -> None:
-    fast = MosesBpeUnits(written(tmp_path / "fast", FAST_CODES), "en")
-    units = MosesBpeUnits(codes, "en")
-    assert [fast.pieces(text) for text in TEXTS] == [units.pieces(text) for text in TEXTS]
+    fast = MosesBpeModel(written(tmp_path / "fast", FAST_CODES), "en")
+    units = MosesBpeModel(codes, "en")
+    assert [fast.subwords(text) for text in TEXTS] == [units.subwords(text) for text in TEXTS]
 
 
 def test_codes_of_version_01_mark_the_end_of_a_word_apart(tmp_path: Path) -> None:
     old = "t h\nth e\nthe </w>\n"
     for name, codes in (("unmarked", old), ("marked", f"#version: 0.1\n{old}")):
-        assert MosesBpeUnits(written(tmp_path / name, codes), "en").pieces("the then") == [
+        assert MosesBpeModel(written(tmp_path / name, codes), "en").subwords("the then") == [
             "the",
             "the@@",
             "n",
@@ -67,9 +67,9 @@ def test_pieces_and_texts_are_fairseqs(codes: Path, language: str) -> None:
         moses.MosesTokenizerConfig(source_lang=language, target_lang=language)
     )
     cutter = bpe.SubwordNMTBPE(bpe.SubwordNMTBPEConfig(bpe_codes=str(codes)))
-    units = MosesBpeUnits(codes, language)
+    units = MosesBpeModel(codes, language)
     for text in TEXTS:
-        pieces = units.pieces(text)
+        pieces = units.subwords(text)
         assert pieces == cutter.encode(tokeniser.encode(text)).split(" ")
         for some in (pieces, pieces[:-3], list(reversed(pieces))):
             assert units.text(some) == tokeniser.decode(cutter.decode(" ".join(some)))
@@ -77,34 +77,34 @@ def test_pieces_and_texts_are_fairseqs(codes: Path, language: str) -> None:
 
 @given(st.text())
 def test_any_text_gives_pieces_that_a_dictionary_could_hold(codes: Path, text: str) -> None:
-    units = MosesBpeUnits(codes, "en")
-    pieces = units.pieces(text)
+    units = MosesBpeModel(codes, "en")
+    pieces = units.subwords(text)
     assert all(piece and not set(piece) & set(" \n\r\t") for piece in pieces)
     assert bool(pieces) or not text.strip() or not text.isprintable()
     assert isinstance(units.text(pieces), str)
 
 
 def test_blank_text_has_no_pieces(codes: Path) -> None:
-    units = MosesBpeUnits(codes, "en")
-    assert [units.pieces(blank) for blank in ("", " ", "\t", "\u2028")] == [[]] * 4
+    units = MosesBpeModel(codes, "en")
+    assert [units.subwords(blank) for blank in ("", " ", "\t", "\u2028")] == [[]] * 4
     assert units.text([]) == ""
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("#version: 0.3\na b\n", r"line 1: BPE codes must be of version 0\.1 or 0\.2, got 0\.3"),
-        ("#version: 0.2\na b\na b c\n", r"line 3: a BPE code must be two units, got 'a b c'"),
-        ("a b 5\na b\n", r"line 2: a BPE code must be two units and their count, got 'a b'"),
-        ("a b 5\na b c\n", r"line 2: a BPE code must be two units and their count, got 'a b c'"),
-        ("", r"line 1: a BPE code must be two units, got ''"),
-        ("a b\n\nc d\n", r"line 2: a BPE code must be two units, got ''"),
-        ("a  b\n", r"line 1: a BPE code must be two units, got 'a  b'"),
-        (b"\xff\xfe\n", r"must hold BPE codes in UTF-8"),
-        (b"\x0a\x05\x0a\x01a", r"line 1: a BPE code must be two units, got ''"),
+        ("#version: 0.3\na b\n", r"line 1: BPE codes must be of version 0\.1 or 0\.2 \(got 0\.3\)"),
+        ("#version: 0.2\na b\na b c\n", r"line 3: a BPE code must be two symbols \(got 'a b c'"),
+        ("a b 5\na b\n", r"line 2: a BPE code must be two symbols and their count \(got 'a b'"),
+        ("a b 5\na b c\n", r"line 2: a BPE code must be two symbols and their count \(got 'a b c'"),
+        ("", r"line 1: a BPE code must be two symbols \(got ''"),
+        ("a b\n\nc d\n", r"line 2: a BPE code must be two symbols \(got ''"),
+        ("a  b\n", r"line 1: a BPE code must be two symbols \(got 'a  b'"),
+        (b"\xff\xfe\n", r"codes: BPE codes must be UTF-8"),
+        (b"\x0a\x05\x0a\x01a", r"line 1: a BPE code must be two symbols \(got ''"),
     ],
 )
 def test_what_are_no_codes_is_named(content: str | bytes, words: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=words) as error:
-        MosesBpeUnits(written(tmp_path / "codes", content), "en")
+        MosesBpeModel(written(tmp_path / "codes", content), "en")
     assert "\n" not in str(error.value)
