@@ -7,7 +7,6 @@ one search and values without intervals, unless the command line asks for more.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -27,6 +26,7 @@ from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.report.sweep import Point, failures, write_summary
 from pipeline.run.application import FAILED, code_digest, run
 from pipeline.run.artifacts import digest, file_sha256, write_json
+from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, implementation, plain
 from stages.decode import decode
 from stages.metrics import metrics
@@ -213,8 +213,8 @@ def _is_multirun() -> bool:
 def _alone(folder: Path) -> Iterator[None]:
     """Wait until no other point works on this folder; it exists then."""
     folder.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    lock = folder.with_name(f".{folder.name}.lock")
+    with exclusive_lock(lock, f"sweep in {folder}", wait=True):
         yield
 
 

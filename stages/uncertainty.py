@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.errors import ConfigError, StoreError
 from pipeline.run.application import run
 from pipeline.run.artifacts import read_manifest, seal, whole_folder
-from pipeline.run.locks import only_run
+from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import PipelineConfig, implementation, iterate_values
 from pipeline.store import SUBSET, Store, look_ahead, open_store, validate
 from pipeline.uncertainty.offline import write_measures
@@ -81,14 +81,14 @@ def _only_run_into(out: Path) -> Iterator[Path]:
         hidden.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"io.out must be a folder that can be written: {error}") from None
-    with only_run(hidden / "lock", f"uncertainty into {out}", wait=False):
+    with exclusive_lock(hidden / "lock", f"uncertainty into {out}", wait=False):
         files = hidden / "files"
         shutil.rmtree(files, ignore_errors=True)  # of a run that was killed
         files.mkdir()
         try:
             yield files
         finally:
-            shutil.rmtree(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)  # the next run may be about to lock it
             if is_new and not any(out.iterdir()):
                 out.rmdir()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import gc
 import itertools
 import os
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from filelock import FileLock
 
 from pipeline.run.settings import ROOT
 
@@ -168,8 +168,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[t
     # Below pytest-xdist every process has a folder of its own in the one of the run.
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, done = shared / name, shared / f"{name}.done"
-    with (shared / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(shared / f"{name}.lock"):
         if done.exists():
             yield folder, False
         else:

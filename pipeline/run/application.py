@@ -26,7 +26,7 @@ from omegaconf.errors import MissingMandatoryValue
 from pipeline import tracking
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.run.artifacts import PartFolder, digest, file_sha256
-from pipeline.run.locks import only_run
+from pipeline.run.locks import exclusive_lock
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import check_overrides, yaml_message
 from pipeline.run.settings import CONF, ROOT, PipelineConfig, masked, typed, typed_file
@@ -364,7 +364,7 @@ def _run_alone(stage: Stage, settings: PipelineConfig, lock: Path | None) -> Non
         stage(settings)
         return
     is_job = settings.part is not None or HydraConfig.get().mode == RunMode.MULTIRUN
-    with only_run(lock, lock.name, wait=is_job):
+    with exclusive_lock(lock, lock.name, wait=is_job):
         stage(settings)
 
 

@@ -1,42 +1,54 @@
-"""One run at a time writes to a folder of results."""
+"""File locks between processes: one run at a time writes to a folder of results."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from pipeline.errors import PipelineError
 
 _log = logging.getLogger(__name__)
+_QUIET_SECONDS = 2.0
 
 
 @contextmanager
-def only_run(lock: Path, work: str, *, wait: bool) -> Iterator[None]:
-    """Hold a lock while `work` is done; it falls with the process that holds it.
+def exclusive_lock(path: Path, work: str, *, wait: bool) -> Iterator[None]:
+    """Hold the lock file `path` while `work` is done.
 
-    Where another process holds it: wait for that one, or raise PipelineError naming it.
+    The operating system releases the lock when the process that holds it ends, however it ends.
+    The file stays and names the last holder. If another process holds the lock, wait for it or
+    raise PipelineError naming that process.
     """
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip()
-            if not wait:
-                raise PipelineError(
-                    f"one run of {work} at a time may write here, and process {holder} does: "
-                    f"wait for it ({lock})"
-                ) from None
-            _log.warning("%s: waiting for process %s, which writes here", work, holder)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file.fileno()).st_nlink == 0:  # whoever held it took it away at its end
-            raise PipelineError(f"one run of {work} has just ended here: start again ({lock})")
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+    lock = FileLock(path, on_acquired=_write_process_id)  # makes the folder as well
+    try:
+        lock.acquire(timeout=_QUIET_SECONDS if wait else 0)
+    except Timeout:
+        holder = _holder(path)
+        if not wait:
+            raise PipelineError(
+                f"{path}: locked by another run of {work} ({holder}). "
+                "Wait for it to finish, then run again."
+            ) from None
+        _log.warning("%s: waiting for %s, which holds %s", work, holder, path)
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
+
+
+def _write_process_id(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+
+
+def _holder(path: Path) -> str:
+    try:
+        return f"process {path.read_text(encoding='utf-8')}"
+    except FileNotFoundError:
+        return "a process that is just finishing"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
+from pipeline.run.locks import exclusive_lock
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -71,8 +71,10 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     root.mkdir(parents=True, exist_ok=True)
     database = (root / "mlflow.db").resolve()
     store = f"sqlite:///{database}"
-    with (root / "mlflow.lock").open("w") as lock, taking(store, f"experiment {name}"):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (
+        exclusive_lock(root / "mlflow.lock", f"MLflow in {root}", wait=True),
+        taking(store, f"experiment {name}"),
+    ):
         if not database.exists():
             _create_database(database)
         place = (root / "mlartifacts" / name).resolve().as_uri()

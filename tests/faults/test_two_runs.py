@@ -21,7 +21,8 @@ def _refuses_beside(first: list[str], second: list[str], lock: Path, run: SmallR
         holder.send_signal(signal.SIGCONT)
         assert other.returncode == 1, out + err
         assert err.count("\n") == 1, err
-        assert f"process {holder.pid} does: wait for it ({lock})" in err
+        assert f"{lock}: locked by another run" in err
+        assert f"(process {holder.pid}). Wait for it to finish" in err
         out, err = holder.communicate(timeout=120)
         assert holder.returncode == 0, out + err
 

@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, PipelineError, StoreError
 from pipeline.run.artifacts import PartFolder
-from pipeline.run.locks import only_run
+from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.token import token_statistics
@@ -109,9 +109,9 @@ def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Pa
     out = tmp_path / "out"
     config = settings(tmp_path, f"io.store='{example_store}'", f"io.out={out}")
     with (
-        only_run(out / ".building" / "lock", "another", wait=False),
+        exclusive_lock(out / ".building" / "lock", "another", wait=False),
         pytest.raises(
-            PipelineError, match=f"uncertainty into {out} at a time .*{os.getpid()} does"
+            PipelineError, match=rf"run of uncertainty into {out} \(process {os.getpid()}\)"
         ),
     ):
         uncertainty(config)
