@@ -1,4 +1,4 @@
-"""The page of all commands, made at every build from the stages, dvc.yaml, make and --help."""
+"""Generate the page of all commands from the stages, dvc.yaml, the Makefile and --help."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from pipeline.run.application import declared_params
 from pipeline.run.settings import ROOT
-from stages import declared_params
 
 _STAGES_INTRODUCTION = """# Commands
 
 ## Stages
 
-`python -m stages.NAME [OVERRIDE ...]` runs one stage; overrides are `GROUP=OPTION` and `KEY=VALUE`,
-of [the settings](settings.md). All stages take
+`python -m stages.NAME [OVERRIDE ...]` runs one stage. Overrides have the form `GROUP=OPTION` or
+`KEY=VALUE` and refer to the [settings](settings.md). All stages accept these options:
 
-| option | does |
+| option | effect |
 |---|---|
 | `--help` | shows groups, their options and the composed configuration |
-| `--cfg job` | shows the configuration alone |
+| `--cfg job` | shows only the configuration |
 | `-m`, `--multirun` | runs every combination of values given as `KEY=A,B` |
-| `--config-dir DIR` | adds options from a folder of your own |
-| `from_config=FILE` | takes every setting from a composed file, as under DVC |
+| `--config-dir DIR` | adds options from your own folder |
+| `from_config=FILE` | reads all settings from a composed file, as under DVC |
 
-Exit codes: 0 done, 1 the stage failed, 2 the command line is wrong, 130 or 143 it was told to end.
+Exit codes: 0 success, 1 the stage failed, 2 the command line is wrong, 130 or 143 interrupted.
 """
 _PROGRAMS = (("pipeline.store", "validate"), ("pipeline.doctor",))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add commands.md to the pages."""
+    """Add commands.md to the site."""
     files.append(File.generated(config, "commands.md", content=page()))
     return files
 
 
 def page() -> str:
-    """The page in Markdown: stages, make targets, other programs."""
+    """Return the page in Markdown: stages, make targets, other programs."""
     parts = [_STAGES_INTRODUCTION]
     for path in sorted((ROOT / "stages").glob("*.py")):
         if path.stem != "__init__":
@@ -57,7 +57,7 @@ def _stage(name: str) -> Iterator[str]:
     yield f"### python -m stages.{name}"
     module = ast.parse((ROOT / "stages" / f"{name}.py").read_text(encoding="utf-8"))
     function = next(
-        one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == name
+        node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name
     )
     yield ast.get_docstring(module) or ""
     yield _code(ast.get_docstring(function) or "")

@@ -1,4 +1,4 @@
-"""The page of all settings, made at every build from the schema and the comments of conf/."""
+"""Generate the page of all settings from the schema and the comments in conf/."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ _LINE = re.compile(
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: ""}
 _INTRODUCTION = """# Settings
 
-Every key that a command line may name, made from `pipeline/run/schema.py` and `conf/`. A group
-is a folder of `conf/`: `GROUP=OPTION` chooses a file of it, `GROUP.KEY=VALUE` changes one of its
-keys. A task or an experiment may set another value than the default that is shown.
+This page lists every key that you can set on the command line. It is generated from
+`pipeline/run/schema.py` and `conf/`. A group is a folder in `conf/`: `GROUP=OPTION` selects one of
+its files, and `GROUP.KEY=VALUE` changes one of its keys. Tasks and experiments may replace the
+defaults shown here.
 """
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add settings.md to the pages."""
+    """Add settings.md to the site."""
     files.append(File.generated(config, "settings.md", content=page()))
     return files
 
 
 def page() -> str:
-    """The page in Markdown: a section a group, with its keys and the files of its options."""
+    """Return the page in Markdown: one section per group with its keys and options."""
     primary = CONF / "pipeline.yaml"
     chosen = _chosen_options(primary)
     hints = get_type_hints(PipelineConfig)
-    single = [one.name for one in fields(PipelineConfig) if not is_dataclass(hints[one.name])]
-    lines = [_INTRODUCTION, "## Beside the groups", *_table(PipelineConfig, "", [primary], single)]
+    single = [key.name for key in fields(PipelineConfig) if not is_dataclass(hints[key.name])]
+    lines = [_INTRODUCTION, "## Top-level keys", *_table(PipelineConfig, "", [primary], single)]
     for name, schema in hints.items():
         if not (isinstance(schema, type) and is_dataclass(schema)):
             continue
@@ -69,12 +70,12 @@ def _chosen_options(primary: Path) -> dict[str, str]:
 def _table(
     schema: type, prefix: str, sources: list[Path], names: list[str] | None = None
 ) -> Iterator[str]:
-    """One table of the keys of a dataclass and of those below it."""
+    """Yield one table with the keys of a dataclass and its nested dataclasses."""
     comments: dict[str, tuple[str, str]] = {}
     for source in sources:
-        for key, said in _commented_keys(source).items():
-            comments.setdefault(key, said)
-    rows = ["| key | is | default | meaning |", "|---|---|---|---|"]
+        for key, comment in _commented_keys(source).items():
+            comments.setdefault(key, comment)
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     rows += _rows(schema, prefix, comments, names)
     yield "\n".join(rows)
 
@@ -83,23 +84,25 @@ def _rows(
     schema: type, prefix: str, comments: dict[str, tuple[str, str]], names: list[str] | None
 ) -> Iterator[str]:
     hints = get_type_hints(schema)
-    for one in fields(schema):
-        if names is not None and one.name not in names:
+    for field in fields(schema):
+        if names is not None and field.name not in names:
             continue
-        key = f"{prefix}.{one.name}" if prefix else one.name
-        if is_dataclass(hints[one.name]):
-            yield from _rows(hints[one.name], key, comments, None)
+        key = f"{prefix}.{field.name}" if prefix else field.name
+        if is_dataclass(hints[field.name]):
+            yield from _rows(hints[field.name], key, comments, None)
             continue
-        value, comment = comments.get(key, (_schema_default(one), ""))
-        kind = "; ".join(filter(None, (_type_text(hints[one.name]), one.metadata.get("rule", ""))))
+        value, comment = comments.get(key, (_schema_default(field), ""))
+        kind = "; ".join(
+            filter(None, (_type_text(hints[field.name]), field.metadata.get("rule", "")))
+        )
         default = f"`{value}`" if value else ""
         yield f"| `{key}` | {_cell(kind)} | {_cell(default)} | {_cell(comment)} |"
 
 
-def _schema_default(one: Field[Any]) -> str:
-    if callable(one.default_factory):
-        return str(one.default_factory())
-    return "" if one.default == MISSING else str(one.default)
+def _schema_default(field: Field[Any]) -> str:
+    if callable(field.default_factory):
+        return str(field.default_factory())
+    return "" if field.default == MISSING else str(field.default)
 
 
 def _type_text(hint: Any) -> str:
@@ -116,10 +119,10 @@ def _cell(text: str) -> str:
 
 
 def _commented_keys(path: Path) -> dict[str, tuple[str, str]]:
-    """Dotted key -> its value as written and its comment; a group's file has the group's keys."""
+    """Return the literal value and the comment of each dotted key in a file of conf/."""
     text = path.read_text(encoding="utf-8")
-    own = path.parent != CONF and "@package _global_" not in text
-    found: dict[str, tuple[str, str]] = {}
+    is_group = path.parent != CONF and "@package _global_" not in text
+    keys: dict[str, tuple[str, str]] = {}
     parents: list[tuple[int, str]] = []
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -130,10 +133,10 @@ def _commented_keys(path: Path) -> dict[str, tuple[str, str]]:
             parents.pop()
         parents.append((indent, match["key"]))
         names = [name for _, name in parents]
-        group = path.parent.relative_to(CONF).parts if own else ()
+        group = path.parent.relative_to(CONF).parts if is_group else ()
         key = ".".join([*group, *names])
-        found.setdefault(key, (match["value"] or "", match["comment"] or ""))
-    return found
+        keys.setdefault(key, (match["value"] or "", match["comment"] or ""))
+    return keys
 
 
 def _options(group: str, chosen: dict[str, str]) -> Iterator[str]:
