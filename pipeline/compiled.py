@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import config, njit
 
-from pipeline.run.artifacts import digest, file_sha256
+from pipeline.run.files import digest, file_sha256
 
 _PACKAGE = Path(__file__).parent
 

@@ -9,7 +9,7 @@ from typing import cast
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.run.application import run
-from pipeline.run.artifacts import write_whole
+from pipeline.run.files import write_atomically
 from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ def compose(config: PipelineConfig) -> None:
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, OmegaConf.to_yaml(settings))
+    write_atomically(path, OmegaConf.to_yaml(settings))
     _log.info("composed %s", path)
 
 

@@ -12,7 +12,8 @@ from pipeline.decoding.plan import Job, jobs, shard_of, shards
 from pipeline.ensembles import chosen_ensembles, finders, made_folder, manifest, remove_unused
 from pipeline.errors import ConfigError
 from pipeline.run.application import code_digest, run, run_parts, run_pieces
-from pipeline.run.artifacts import PartFolder, write_json
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import write_json
 from pipeline.run.settings import PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)

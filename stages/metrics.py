@@ -20,15 +20,8 @@ from pipeline.metrics.token_labels import token_rules
 from pipeline.quality.kinds import QUALITIES
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
-from pipeline.run.artifacts import (
-    check_seal,
-    read_json,
-    read_manifest,
-    seal,
-    sealed_file,
-    whole_folder,
-    write_json,
-)
+from pipeline.run.artifacts import check_seal, read_manifest, seal, sealed_file
+from pipeline.run.files import complete_folder, read_json, write_json
 from pipeline.run.settings import PipelineConfig, implementation
 from pipeline.store import SUBSET
 
@@ -46,7 +39,7 @@ def metrics(config: PipelineConfig) -> None:
     everything = read_decodes(decoded, parts, task, config.task.test_sets)
     decodes = {part: one for part, one in everything.items() if one.cell.ensemble != SUBSET}
     cells = _cells(config, decodes, evaluation)
-    with whole_folder(root / "metrics" / task) as out:
+    with complete_folder(root / "metrics" / task) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
         write_json(out / "headline.json", headline(cells))

@@ -34,7 +34,7 @@ from pipeline.data.text.test_sets import (
 )
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 from pipeline.run.application import run
-from pipeline.run.artifacts import file_sha256, whole_folder, write_json
+from pipeline.run.files import complete_folder, file_sha256, write_json
 from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def _prepare_translation(config: PipelineConfig) -> None:
         sets, absent = _test_sets(config, parallel, by_language)
         dev = list(in_task_languages(HeldOutText(parallel.dev, task, by_language, config.seed)))
 
-        with whole_folder(_target(config)) as folder:
+        with complete_folder(_target(config)) as folder:
             units.write(folder)
             if train:
                 _write_splits(folder / "fairseq", pair, parallel, by_language)
@@ -78,7 +78,7 @@ def _prepare_speech(config: PipelineConfig) -> None:
     task, speech = config.task, config.data.speech
     sets = make_speech_sets(config.data, task, config.seed)
     units = learn_speech_units(speech, sets.train)
-    with whole_folder(_target(config)) as folder:
+    with complete_folder(_target(config)) as folder:
         units.write(folder / MODEL_FILE, folder / "units.vocab")
         texts = (units.subwords(one.reference or "") for one in sets.train.utterances)
         counts = subword_counts(units.vocabulary(), texts)

@@ -25,7 +25,7 @@ from pipeline import tracking
 from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.report.sweep import Point, failures, write_summary
 from pipeline.run.application import FAILED, code_digest, run
-from pipeline.run.artifacts import digest, file_sha256, write_json
+from pipeline.run.files import digest, file_sha256, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, implementation, plain
 from stages.decode import decode

@@ -22,14 +22,8 @@ from pipeline.report.paper_tables import paper_table
 from pipeline.report.results import write_results, write_table
 from pipeline.report.table import Table
 from pipeline.run.application import run
-from pipeline.run.artifacts import (
-    check_seal,
-    file_sha256,
-    read_json,
-    read_manifest,
-    sealed_file,
-    whole_folder,
-)
+from pipeline.run.artifacts import check_seal, read_manifest, sealed_file
+from pipeline.run.files import complete_folder, file_sha256, read_json
 from pipeline.run.settings import CONF, PipelineConfig, implementation
 
 _log = logging.getLogger(__name__)
@@ -49,11 +43,11 @@ def tables(config: PipelineConfig) -> None:
     cells = read_cells(files)
     made = _tables(config, cells, [path.parent.name for path in files])
     claims = _verdicts(config, cells, files)
-    with whole_folder(root / "tables") as out:
+    with complete_folder(root / "tables") as out:
         write_claims(out, claims)
         write_results(out / "results.csv", made)
         _write_tables(out, made, config.report.beside_paper)
-    with whole_folder(root / "report") as out:
+    with complete_folder(root / "report") as out:
         content = PageContent(
             tables=made,
             claims=claims,

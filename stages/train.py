@@ -11,7 +11,8 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.learning_curve import gather_curves
 from pipeline.run.application import code_digest, run, run_parts
-from pipeline.run.artifacts import PartFolder, digest, file_sha256
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import PipelineConfig, implementation, plain
 
 _log = logging.getLogger(__name__)

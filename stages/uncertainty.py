@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from pipeline.errors import ConfigError, StoreError
 from pipeline.run.application import run
-from pipeline.run.artifacts import read_manifest, seal, whole_folder
-from pipeline.run.locks import exclusive_lock
+from pipeline.run.artifacts import read_manifest, seal
+from pipeline.run.files import complete_folder, new_files
 from pipeline.run.settings import PipelineConfig, implementation, iterate_values
 from pipeline.store import SUBSET, Store, look_ahead, open_store, validate
 from pipeline.uncertainty.offline import write_measures
@@ -39,7 +37,7 @@ def uncertainty(config: PipelineConfig) -> None:
         stores = {part: stack.enter_context(open_store(path)) for part, path in paths.items()}
         singles = [store for store in stores.values() if _is_single_member(store)]
         out = stack.enter_context(
-            whole_folder(Path(config.io.root) / "uncertainty" / config.task.name)
+            complete_folder(Path(config.io.root) / "uncertainty" / config.task.name)
         )
         for part, store in stores.items():
             if not (_is_single_member(store) or store.attributes.get("ensemble") == SUBSET):
@@ -56,41 +54,10 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
     # Whoever wrote these files, no value of theirs has been checked yet.
     for fault in (fault for one in (path, *config.io.member_stores) for fault in validate(one)):
         raise StoreError(fault)
-    with _only_run_into(out) as folder, ExitStack() as stack:
+    with new_files(out, "io.out") as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(one)) for one in config.io.member_stores]
         _measure(config, grid, store, folder, members)
-        for taken in (out / file.name for file in folder.iterdir()):
-            if taken.is_dir():
-                raise ConfigError(f"io.out must have room for a file {taken}, got a folder there")
-        # The folder may hold files of the user's own: only ours are replaced.
-        for file in folder.iterdir():
-            file.replace(out / file.name)
-
-
-@contextmanager
-def _only_run_into(out: Path) -> Iterator[Path]:
-    """A hidden folder in `out` to build in, of one run at a time, gone at the end.
-
-    An `out` that this run made is gone too where nothing came into it.
-    """
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"io.out must be a folder, got the file {out}")
-    is_new, hidden = not out.exists(), out / ".building"
-    try:
-        hidden.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"io.out must be a folder that can be written: {error}") from None
-    with exclusive_lock(hidden / "lock", f"uncertainty into {out}", wait=False):
-        files = hidden / "files"
-        shutil.rmtree(files, ignore_errors=True)  # of a run that was killed
-        files.mkdir()
-        try:
-            yield files
-        finally:
-            shutil.rmtree(hidden, ignore_errors=True)  # the next run may be about to lock it
-            if is_new and not any(out.iterdir()):
-                out.rmdir()
 
 
 def _measure(

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pipeline.run.artifacts import file_sha256, write_json
+from pipeline.run.files import file_sha256, write_json
 
 UNITS, BINS, PATTERN_FRAMES = 5, 8, 4
 _PATTERNS = np.random.default_rng(0).standard_normal((UNITS, PATTERN_FRAMES, BINS))

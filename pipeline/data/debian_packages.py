@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from pipeline.errors import DataError, MachineError
-from pipeline.run.artifacts import file_sha256, whole_folder
+from pipeline.run.files import complete_folder, file_sha256
 from pipeline.run.settings import DataConfig
 
 # The versions that the project was tested with; `data.pin=true` demands them.
@@ -123,7 +123,7 @@ def missing_libraries(name: str, downloads: Path) -> list[Package]:
     folder = downloads / f"{name}-libraries"
     if not folder.is_dir():
         _log.info("downloading what %s needs with apt-get", name)
-        with _private_apt(downloads, [name]) as apt, whole_folder(folder) as whole:
+        with _private_apt(downloads, [name]) as apt, complete_folder(folder) as whole:
             # What is installed is told by the system's own list; nothing is locked or installed.
             options = ["-oDir::State::status=/var/lib/dpkg/status", "-oDebug::NoLocking=true"]
             fetch = ["install", "--yes", "--no-install-recommends", "--download-only", name]

@@ -19,7 +19,7 @@ from pipeline.decoding.test_set import Dictionary, Sentence, batches, padded, re
 from pipeline.ensembles import Ensemble
 from pipeline.errors import DataError, PipelineError
 from pipeline.fairseq_bridge.members.member import FairseqMember
-from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import DecodeConfig
 
 # Two members whose log-probabilities never differ by more are the same function, up to rounding.

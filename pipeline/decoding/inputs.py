@@ -12,7 +12,7 @@ from pipeline.data.subwords import CODES_FILE, MODEL_FILE
 from pipeline.decoding.plan import Job, settings_of
 from pipeline.ensembles import Ensemble, Member, load
 from pipeline.errors import ConfigError, DataError, StoreError
-from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import DecodeConfig, DumpConfig
 
 if TYPE_CHECKING:

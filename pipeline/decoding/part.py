@@ -26,7 +26,7 @@ from pipeline.decoding.scoring import (
 from pipeline.decoding.self_check import SELF_CHECK_SENTENCES, self_check
 from pipeline.decoding.test_set import Dictionary, TestSetFile, read_test_set, unknown_units
 from pipeline.fairseq_bridge.members.member import FairseqMember
-from pipeline.run.artifacts import digest
+from pipeline.run.files import digest
 from pipeline.run.settings import DecodeConfig, DumpConfig, implementation
 from pipeline.store import Flag, open_store
 

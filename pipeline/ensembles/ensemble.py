@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import DataError
-from pipeline.run.artifacts import digest, file_sha256
+from pipeline.run.files import digest, file_sha256
 
 
 @dataclass(frozen=True)

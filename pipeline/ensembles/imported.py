@@ -12,7 +12,7 @@ from pipeline.ensembles.kinds import Settings
 from pipeline.ensembles.training_run import WEIGHTS, made, made_folder
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.members import imported
-from pipeline.run.artifacts import digest, file_sha256, write_json
+from pipeline.run.files import digest, file_sha256, write_json
 from pipeline.run.settings import EnsembleConfig
 
 _DESCRIPTION = "model.json"

@@ -20,7 +20,7 @@ from pipeline.ensembles.training_run import (
 )
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.models import weights
-from pipeline.run.artifacts import digest, file_sha256
+from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import EnsembleConfig, plain, unknown_key_message
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from pipeline.ensembles.ensemble import Member
 from pipeline.errors import DataError
-from pipeline.run.artifacts import file_sha256, read_manifest, whole_folder, write_json
+from pipeline.run.artifacts import read_manifest
+from pipeline.run.files import complete_folder, file_sha256, write_json
 
 WEIGHTS = "weights.safetensors"
 _MADE = "made.json"
@@ -32,7 +33,7 @@ def made(folder: Path, make: Callable[[Path], None]) -> dict[str, str]:
     expected = _written(folder)
     if expected is not None and _hashes(folder) == expected:
         return expected
-    with whole_folder(folder) as building:
+    with complete_folder(folder) as building:
         make(building)
         hashes = _hashes(building)
         write_json(building / _MADE, hashes)

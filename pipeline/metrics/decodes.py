@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell, Key
 from pipeline.quality.statistic import FloatArray
-from pipeline.run.artifacts import digest, read_json
+from pipeline.run.files import digest, read_json
 from pipeline.run.settings import TestSetConfig
 from pipeline.store import SEARCHES, Store, look_ahead, open_store
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pipeline.report.figures.drawing import line, panels, shared_legend, styled
-from pipeline.run.artifacts import write_whole
+from pipeline.run.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,8 +89,10 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     """Write summary.csv, .md and, where a swept key has numbers, .svg; the paths."""
     frame = summary(points)
     written = [folder / "summary.csv", folder / "summary.md"]
-    write_whole(written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-    write_whole(written[1], _markdown(frame))
+    write_atomically(
+        written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
+    )
+    write_atomically(written[1], _markdown(frame))
     with styled():
         figure = draw(frame)
         if figure is not None:

@@ -25,7 +25,8 @@ from omegaconf.errors import MissingMandatoryValue
 
 from pipeline import tracking
 from pipeline.errors import ConfigError, PipelineError
-from pipeline.run.artifacts import PartFolder, digest, file_sha256
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import digest, file_sha256
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import check_overrides, yaml_message

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
-from pipeline.run.artifacts import file_sha256
+from pipeline.run.files import file_sha256
 from pipeline.tracking.experiment import metric_name, taking
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.run.artifacts import digest, file_sha256, read_json
+from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import MACHINE_KEYS, ROOT, PipelineConfig
 from pipeline.tracking.experiment import metric_name, open_experiment, taking
 from pipeline.tracking.log import RunLog, ended

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.run.artifacts import write_json
+from pipeline.run.files import write_json
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import Block, measured_blocks
 from pipeline.uncertainty.checks import StoreChecks, refuse_impossible

@@ -7,7 +7,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.run.artifacts import file_sha256
+from pipeline.run.files import file_sha256
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.prepared_rows import read_rows

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.run.artifacts import write_json
+from pipeline.run.files import write_json
 from stages.metrics import metrics
 from stages.tables import tables
 from stages.uncertainty import uncertainty
@@ -124,6 +124,7 @@ def measured_otherwise(root: Path) -> None:
     STAGES["uncertainty"](settings(root, "uncertainty.eos=zero"))
 
 
+DAMAGED = r"manifest\.json: damaged JSON"
 AGAIN = r"run python -m stages\.{} again"
 CELLS, DRAWS = "metrics/nmt_ende/cells.csv", "metrics/nmt_ende/draws.parquet"
 FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
@@ -132,7 +133,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
 @pytest.mark.parametrize(
     ("spoil", "stage", "words"),
     [
-        (written("decode/nmt_ende/manifest.json", "[]"), "uncertainty", "manifest.json must be"),
+        (written("decode/nmt_ende/manifest.json", "[]"), "uncertainty", DAMAGED),
         (cut(f"decode/nmt_ende/{PREX}/store.h5"), "uncertainty", f"damaged ones for {PREX}"),
         (
             swapped(
@@ -159,14 +160,18 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (
             written("uncertainty/nmt_ende/manifest.json", "{"),
             "metrics",
-            "manifest.json must be JSON",
+            DAMAGED,
         ),
         (
             written("uncertainty/nmt_ende/manifest.json", "{}"),
             "metrics",
             "must have files and made",
         ),
-        (written("prepare/nmt_ende/manifest.json", "[1]"), "metrics", "manifest.json must be JSON"),
+        (
+            written("prepare/nmt_ende/manifest.json", "[1]"),
+            "metrics",
+            DAMAGED,
+        ),
         (
             written("prepare/nmt_ende/manifest.json", '{"absent_sets": null}'),
             "metrics",
@@ -179,7 +184,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (lost(FIGURES), "tables", r"figures\.json must have the sha256.* got no file"),
         (of_another_task("metrics"), "tables", "made from the decodes that are there"),
         (decoded_again, "tables", AGAIN.format("metrics")),
-        (written("prepare/nmt_ende/manifest.json", "\0"), "tables", "manifest.json must be JSON"),
+        (written("prepare/nmt_ende/manifest.json", "\0"), "tables", DAMAGED),
     ],
 )
 def test_hostile_spoilt_file_between_stages_is_one_sentence(
@@ -201,11 +206,11 @@ def test_hostile_spoilt_file_between_stages_is_one_sentence(
     [
         (cut(f"{MEASURES}/sequence.parquet"), "metrics", "sequence.parquet must be whole"),
         (written(f"{MEASURES}/token.parquet", "x"), "metrics", "token.parquet must be whole"),
-        (written(f"{MEASURES}/checks.json", "[]"), "metrics", "checks.json must be JSON"),
+        (written(f"{MEASURES}/checks.json", "[]"), "metrics", "checks.json: damaged JSON"),
         (cut(CELLS, 0.9), "tables", "cells.csv must have the columns"),
         (folder_instead(CELLS), "tables", "cells.csv must have the columns"),
         (lost(DRAWS), "tables", "draws.parquet must be a table of draws"),
-        (written(FIGURES, "{}"), "tables", "figures.json must be JSON"),
+        (written(FIGURES, "{}"), "tables", "figures.json: damaged JSON"),
     ],
 )
 def test_hostile_spoilt_file_of_a_folder_without_manifest(

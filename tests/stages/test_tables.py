@@ -14,7 +14,8 @@ from pipeline.metrics.evaluation import write_draws
 from pipeline.report.paper import paper_cells
 from pipeline.report.paper_tables import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
-from pipeline.run.artifacts import PartFolder, write_json
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import write_json
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.tables import tables
 from stages.uncertainty import uncertainty

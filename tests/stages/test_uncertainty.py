@@ -90,16 +90,16 @@ def test_a_row_that_was_never_written(example_store: Path, tmp_path: Path):
 def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_path: Path):
     (tmp_path / "file").write_text("mine")
     store = f"io.store='{example_store}'"
-    with pytest.raises(ConfigError, match=r"io\.out must be a folder, got the file"):
+    with pytest.raises(ConfigError, match=r"io\.out: not a folder"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'file'}"))
-    with pytest.raises(ConfigError, match=r"io\.out must be a folder that can be written"):
+    with pytest.raises(ConfigError, match=r"io\.out: cannot be written"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'file' / 'out'}"))
     members = f"io.member_stores=['{example_store}','{example_store}','{example_store}']"
     with pytest.raises(StoreError, match="n_member must be 1"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'out'}", members))
     taken = tmp_path / "taken" / "sequence.parquet"
     taken.mkdir(parents=True)
-    with pytest.raises(ConfigError, match=rf"room for a file {taken}, got a folder there"):
+    with pytest.raises(ConfigError, match=rf"io\.out: {taken} is a folder where a file"):
         uncertainty(settings(tmp_path, store, f"io.out={taken.parent}"))
     assert [*taken.parent.iterdir()] == [taken]
     assert {one.name for one in tmp_path.iterdir()} == {"file", "taken", example_store.name}
@@ -111,7 +111,7 @@ def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Pa
     with (
         exclusive_lock(out / ".building" / "lock", "another", wait=False),
         pytest.raises(
-            PipelineError, match=rf"run of uncertainty into {out} \(process {os.getpid()}\)"
+            PipelineError, match=rf"run of a stage that writes into {out} \(process {os.getpid()}\)"
         ),
     ):
         uncertainty(config)

@@ -12,7 +12,8 @@ from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.members.member import build_model
 from pipeline.fairseq_bridge.models.configuration import model_configuration
 from pipeline.fairseq_bridge.models.weights import save_weights
-from pipeline.run.artifacts import PartFolder, file_sha256, write_json
+from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import file_sha256, write_json
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import validate
 from stages.decode import decode

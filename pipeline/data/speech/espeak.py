@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.data.debian_packages import missing_libraries, origin, packages_of, unpack
 from pipeline.errors import DataError, MachineError
-from pipeline.run.artifacts import digest, file_sha256, whole_folder
+from pipeline.run.files import complete_folder, digest, file_sha256
 from pipeline.run.progress import progress
 from pipeline.run.settings import DataConfig
 
@@ -83,7 +83,7 @@ def find_espeak(data: DataConfig) -> Espeak:
         raise MachineError(f"{error}; or install espeak-ng (apt-get install espeak-ng)") from None
     tree = downloads / f"espeak-ng-{digest([one.sha256 for one in packages])[:16]}"
     if not tree.is_dir():
-        with whole_folder(tree) as new:
+        with complete_folder(tree) as new:
             unpack(packages, new)
     espeak = _unpacked(tree, origin(packages))
     try:
@@ -91,7 +91,7 @@ def find_espeak(data: DataConfig) -> Espeak:
     except MachineError:
         if data.packages is not None:
             raise
-        with whole_folder(tree) as new:
+        with complete_folder(tree) as new:
             unpack(packages, new)
             unpack(missing_libraries("espeak-ng", downloads), new)
         _version(espeak := _unpacked(tree, origin(packages)))

@@ -21,7 +21,7 @@ from pipeline.data.speech.synthetic import (
 )
 from pipeline.data.test_set_kinds import needed
 from pipeline.errors import DataError, MachineError
-from pipeline.run.artifacts import whole_folder
+from pipeline.run.files import complete_folder
 from pipeline.run.settings import DataConfig, TaskConfig, TestSetConfig
 
 LANGUAGES = ("en", "fr")
@@ -55,7 +55,7 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
 
 
 def _unpack(package: Package, target: Path) -> None:
-    with whole_folder(target) as folder:
+    with complete_folder(target) as folder:
         for path, content in package_files(package, _SOUNDS, ".wav"):
             _, *below_voice = Path(path).parts  # of which there is one
             if not below_voice or ".." in below_voice:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.data.debian_packages import Package
-from pipeline.run.artifacts import digest, file_sha256
+from pipeline.run.files import digest, file_sha256
 
 # The end of a sentence: closing punctuation, white space, and what can begin a sentence.
 _BOUNDARY = re.compile(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.run.artifacts import write_json
+from pipeline.run.files import write_json
 
 
 @dataclass(frozen=True)

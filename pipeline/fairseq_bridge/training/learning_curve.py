@@ -13,7 +13,7 @@ from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.processes import is_first_process, sum_over_processes
 from pipeline.fairseq_bridge.training.settings import FAMILIES
-from pipeline.run.artifacts import write_whole
+from pipeline.run.files import write_atomically
 
 _BATCH_SENTENCES = 64
 # A model at its beginning need not end a sentence: longer ones are cut.
@@ -80,7 +80,7 @@ def gather_curves(curves: Mapping[str, Path], out: Path) -> None:
             for row in csv.DictReader(file):
                 update = row.pop("update")
                 lines += [f"{member},{update},{name},{value}" for name, value in row.items()]
-    write_whole(out, "\n".join(lines) + "\n")
+    write_atomically(out, "\n".join(lines) + "\n")
 
 
 class Curve:

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.training.job import TrainJob
-from pipeline.run.artifacts import digest
+from pipeline.run.files import digest
 
 # Where the processes of a job on several nodes meet: 20000 to 29999, by the number of the job.
 _FIRST_PORT, _PORTS = 20_000, 10_000

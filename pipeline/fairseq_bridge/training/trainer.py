@@ -25,7 +25,7 @@ from pipeline.fairseq_bridge.training.processes import (
 )
 from pipeline.fairseq_bridge.training.settings import training_configuration
 from pipeline.fairseq_bridge.training.state import kept_weights, resumed_iterator, save_state
-from pipeline.run.artifacts import file_sha256, write_json
+from pipeline.run.files import file_sha256, write_json
 from pipeline.run.progress import progress
 
 _log = logging.getLogger(__name__)

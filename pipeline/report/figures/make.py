@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.errors import ConfigError
 from pipeline.report.figures.drawing import Sheet, write_sheet
 from pipeline.report.figures.evidence import TaskEvidence
-from pipeline.run.artifacts import write_json
+from pipeline.run.files import write_json
 
 MakeSheet = Callable[[TaskEvidence], Sheet]
 

@@ -10,7 +10,7 @@ import pytest
 from pipeline.data.debian_packages import Package, find_packages, package_files, unpack
 from pipeline.data.speech.sets import read_prompts
 from pipeline.errors import DataError, MachineError
-from pipeline.run.artifacts import file_sha256
+from pipeline.run.files import file_sha256
 from pipeline.run.settings import DataConfig
 
 DE = "libreoffice-help-de"

@@ -173,7 +173,7 @@ def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
         read_measures(path, 2)
     frame([0, 1], u=1.0).to_parquet(path)
     (tmp_path / "checks.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match=r"checks\.json must be JSON, got a damaged file"):
+    with pytest.raises(DataError, match=r"checks\.json: damaged JSON"):
         read_measures(path, 2)
     (tmp_path / "checks.json").unlink()
     assert len(read_measures(path, 2)) == 1

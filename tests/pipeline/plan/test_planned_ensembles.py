@@ -14,7 +14,7 @@ from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.models.weights import save_weights
 from pipeline.fairseq_bridge.training.state import kept_weights
 from pipeline.plan.sizes import planned_ensembles
-from pipeline.run.artifacts import write_json
+from pipeline.run.files import write_json
 from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
 TRAINING = (

@@ -9,7 +9,7 @@ import soundfile
 
 from pipeline.data.speech.espeak import Espeak, Prompt, Voice, find_espeak, synthesise
 from pipeline.errors import DataError, MachineError
-from pipeline.run.artifacts import file_sha256
+from pipeline.run.files import file_sha256
 from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 
