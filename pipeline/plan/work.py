@@ -14,6 +14,7 @@ from pipeline.plan.hardware import Hardware
 from pipeline.plan.sizes import SetSize, planned_ensembles
 from pipeline.run.settings import DecodeConfig, PipelineConfig, iterate_values
 from pipeline.store import SUBSET
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 
 # Measured with the demo on one core of an AMD EPYC: stages that only a processor runs.
 _HELP_SENTENCES = 73_123  # LibreOffice's help, in German, English and French
@@ -26,7 +27,6 @@ _RESUME_STATES = 2  # that training keeps
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "float32": 4, "float16": 2}
 _BACKWARD = 3  # operations of an update for each of its forward pass
 _TEXT_BYTES_A_WORD = 16  # as text, and as token ids
-_MEASURES = 14  # of a token, in token.parquet
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,12 @@ def all_work(
         _prepare(config),
         _train(config, costs, target_share, hardware),
         _decode(config, costs, vocab_size, list(planned.values()), sizes, hardware),
-        Work("uncertainty", (values / _MEASURED_VALUES_A_SECOND,), 8 * _MEASURES * n_token, 2**30),
+        Work(
+            "uncertainty",
+            (values / _MEASURED_VALUES_A_SECOND,),
+            8 * len(TOKEN_MEASURES) * n_token,
+            2**30,
+        ),
         Work(
             "metrics",
             (n_sentence * config.metrics.resamples / _RESAMPLED_SENTENCES_A_SECOND,),

@@ -1,78 +1,29 @@
-"""Headings of columns of measures: short names, mathematical ones, and the groups over them."""
+"""Names of tasks, metrics and measures in tables, figures and on the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pipeline.metrics.cell import COPY_THROUGH
 from pipeline.report.table import Heading
+from pipeline.uncertainty.measures_of_sequences import (
+    SEQUENCE_MEASURES,
+    Estimator,
+    SequenceMeasure,
+)
+from pipeline.uncertainty.measures_of_tokens import (
+    POSTERIORS,
+    TOKEN_MEASURES,
+    Symbol,
+    TokenMeasure,
+    Words,
+)
 
 TASKS = {"nmt_ende": "EN-DE", "nmt_enfr": "EN-FR", "asr": "ASR"}
-
-
-def task_name(task: str) -> str:
-    """The paper's name of a task; a task of the user's own goes by its own name."""
-    return TASKS.get(task, task)
-
-
-POSTERIORS = {"prex": "PrEx", "expr": "ExPr"}
-# (ensemble, posterior that decoded) of the models that tables set side by side.
+# (ensemble, posterior that decoded) of the models that tables compare.
 MODELS = {
     ("single", "-"): "Single",
-    **{("random_init", name): shown for name, shown in POSTERIORS.items()},
-}
-ESTIMATORS = {"c": "C-IW", "s": "S-IW", "cmc": "C-MC", "smc": "S-MC", "mc": "MC"}
-
-
-class Kind(NamedTuple):
-    """An information-theoretic measure: its letter, and the uncertainty that it stands for."""
-
-    letter: str
-    uncertainty: str
-    exact: bool = False
-
-    @property
-    def remark(self) -> str:
-        """What is said behind the letter."""
-        return ", exact" if self.exact else ""
-
-
-KINDS = {
-    "entropy": Kind("H", "total"),
-    "score": Kind("P", "total"),
-    "mi": Kind("I", "knowledge"),
-    "mi_w": Kind("I", "knowledge", exact=True),
-    "epkl": Kind("K", "knowledge"),
-    "epkl_w": Kind("K", "knowledge", exact=True),
-    "rmi": Kind("M", "knowledge"),
-    "pmi": Kind("M", "knowledge"),
-}
-
-
-class Other(NamedTuple):
-    """A column that is none of those: in words, as a heading, in LaTeX (None: as the heading), and
-    the group of columns that it stands in."""
-
-    words: str
-    heading: str
-    latex: str | None = None
-    group: str = "Heuristic"
-
-
-OTHERS = {
-    "var_p": Other("ln variance of P", "V[P], not length-normalised", r"$\mathbb{V}^{(B)}[P]$"),
-    "var_p_ln": Other("variance of P, by length", "V[P]", r"$\hat{\mathbb{V}}^{(B)}[P]$"),
-    "var_logp": Other(
-        "variance of ln P", "V[ln P], not length-normalised", r"$\mathbb{V}^{(B)}[\ln P]$"
-    ),
-    "var_logp_ln": Other(
-        "variance of ln P, by length", "V[ln P]", r"$\hat{\mathbb{V}}^{(B)}[\ln P]$"
-    ),
-    "xbleu": Other("X-BLEU", "X-BLEU"),
-    "xwer": Other("X-WER", "X-WER"),
-    "token_error_rate_percent": Other("token error rate", "% TER", group=""),
-    COPY_THROUGH: Other("copied share", "Copied share", group="Beyond the paper"),
+    **{("random_init", name): label for name, label in POSTERIORS.items()},
 }
 METRICS = {
     "bleu": "BLEU",
@@ -83,38 +34,47 @@ METRICS = {
 }
 
 
-class MeasureName(NamedTuple):
-    """The parts of a name such as `prex_rmi_s`, as people call them; `estimator`: of sequences."""
+# Columns of tables that are no measures.
+_OTHER_COLUMNS = {
+    "token_error_rate_percent": Words("token error rate", "% TER"),
+    COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
+}
 
-    posterior: str
-    kind: Kind
-    estimator: str | None
 
-
-def parts_of(name: str) -> MeasureName | None:
-    """The parts of an information-theoretic measure's name; None for a name of another form."""
-    posterior, _, rest = name.partition("_")
-    if posterior not in POSTERIORS:
-        return None
-    if rest in KINDS:
-        return MeasureName(POSTERIORS[posterior], KINDS[rest], None)
-    kind, _, estimator = rest.rpartition("_")
-    if kind not in KINDS or estimator not in ESTIMATORS:
-        return None
-    return MeasureName(POSTERIORS[posterior], KINDS[kind], ESTIMATORS[estimator])
+def task_name(task: str) -> str:
+    """Return the paper's name of a task; other tasks keep their own names."""
+    return TASKS.get(task, task)
 
 
 def measure_label(name: str) -> str:
-    """The measure as people call it; a name that is not the paper's stays as it is."""
-    parts = parts_of(name)
-    if parts is None or parts.estimator is None:
-        return OTHERS[name].words if name in OTHERS else name
-    kind = parts.kind
-    return f"{parts.posterior} {kind.uncertainty} {kind.letter}{kind.remark}, {parts.estimator}"
+    """Return `PrEx knowledge M, S-IW` for `prex_rmi_s`.
+
+    Token measures and columns that are not in the registry keep their names.
+    """
+    if name in _OTHER_COLUMNS:
+        return _OTHER_COLUMNS[name].text
+    measure = SEQUENCE_MEASURES.get(name)
+    if measure is None:
+        return name
+    if isinstance(measure.label, Words):
+        form = f", {_estimator(measure)}" if _is_chain(measure) else ""
+        return f"{measure.label.text}{form}"
+    posterior, remark = POSTERIORS[measure.posterior], _remark(measure.label)
+    letter = measure.label.letter
+    return f"{posterior} {measure.uncertainty} {letter}{remark}, {_estimator(measure)}"
+
+
+def short_label(name: str) -> str:
+    """Return `M S-IW (PrEx)` for `prex_rmi_s`; a name without a letter stays as it is."""
+    measure = SEQUENCE_MEASURES.get(name)
+    if measure is None or isinstance(measure.label, Words):
+        return name
+    letter, remark = measure.label.letter, _remark(measure.label)
+    return f"{letter} {_estimator(measure)}{remark} ({POSTERIORS[measure.posterior]})"
 
 
 def decoder_name(ensemble: str, combination: str, regime: str) -> str:
-    """Who decoded: `random_init PrEx`, `random_init teacher forcing`, `single`."""
+    """Return who decoded: `random_init PrEx`, `random_init teacher forcing` or `single`."""
     way = "teacher forcing" if regime == "teacher_forcing" else POSTERIORS.get(combination, "")
     return f"{ensemble} {way}".strip()
 
@@ -122,15 +82,15 @@ def decoder_name(ensemble: str, combination: str, regime: str) -> str:
 def measure_header(
     labels: Sequence[str], columns: Sequence[str], beam: str
 ) -> tuple[tuple[Heading, ...], ...]:
-    """Two rows of headings: groups of measures, then measures; `beam` is `1` or `B`."""
+    """Return two rows of headings: groups of measures, then measures. `beam` is `1` or `B`."""
     return (
         (*(Heading(label) for label in labels), *spans([_group(name) for name in columns])),
-        (*(Heading("") for _ in labels), *(_measure(name, beam) for name in columns)),
+        (*(Heading("") for _ in labels), *(_heading(name, beam) for name in columns)),
     )
 
 
 def spans(names: Sequence[str]) -> list[Heading]:
-    """Headings over runs of equal names."""
+    """Return one heading for each run of equal names."""
     headings: list[Heading] = []
     for name in names:
         if headings and headings[-1].text == name:
@@ -141,23 +101,53 @@ def spans(names: Sequence[str]) -> list[Heading]:
 
 
 def _group(column: str) -> str:
-    """The group of a measure; a name that is not the paper's has none."""
-    if column in OTHERS:
-        return OTHERS[column].group
-    parts = parts_of(column)
-    return "" if parts is None else f"{parts.posterior}, {parts.kind.uncertainty}"
+    """Return the heading over a column; columns that are not in the registry have none."""
+    if column in _OTHER_COLUMNS:
+        return _OTHER_COLUMNS[column].group
+    measure = _measure(column)
+    if measure is None:
+        return ""
+    if isinstance(measure.label, Words):
+        return measure.label.group
+    return f"{POSTERIORS[measure.posterior]}, {measure.uncertainty}"
 
 
-def _measure(column: str, beam: str) -> Heading:
-    if column in OTHERS:
-        return Heading(OTHERS[column].heading, latex=OTHERS[column].latex)
-    parts = parts_of(column)
-    if parts is None:
+def _heading(column: str, beam: str) -> Heading:
+    if column in _OTHER_COLUMNS:
+        return Heading(_OTHER_COLUMNS[column].heading)
+    measure = _measure(column)
+    if measure is None:
         return Heading(column)
-    letter, remark = parts.kind.letter, parts.kind.remark
-    if parts.estimator is not None:
-        symbol = rf"\hat{{\mathcal{{{letter}}}}}^{{({beam})}}_{{\mathrm{{{parts.estimator}}}}}"
-        return Heading(f"{letter} {parts.estimator}{remark}", latex=f"${symbol}${remark}")
-    if parts.kind is KINDS["pmi"]:
-        return Heading("M of the token", latex=rf"$\mathcal{{{letter}}}_{{\omega_l}}$")
-    return Heading(f"{letter}{remark}", latex=rf"$\mathcal{{{letter}}}${remark}")
+    estimator = _estimator(measure) if isinstance(measure, SequenceMeasure) else ""
+    if isinstance(measure.label, Words):
+        heading, latex = measure.label.heading, measure.label.latex
+        if _is_chain(measure):
+            return Heading(f"{heading} {estimator}")
+        return Heading(heading, latex=latex or None)
+    letter, remark = rf"\mathcal{{{measure.label.letter}}}", _remark(measure.label)
+    if estimator:
+        symbol = rf"\hat{{{letter}}}^{{({beam})}}_{{\mathrm{{{estimator}}}}}"
+        return Heading(f"{measure.label.letter} {estimator}{remark}", latex=f"${symbol}${remark}")
+    if measure.label.realised:
+        return Heading(f"{measure.label.letter} of the token", latex=rf"${letter}_{{\omega_l}}$")
+    return Heading(f"{measure.label.letter}{remark}", latex=f"${letter}${remark}")
+
+
+def _measure(column: str) -> SequenceMeasure | TokenMeasure | None:
+    return SEQUENCE_MEASURES.get(column) or TOKEN_MEASURES.get(column)
+
+
+def _is_chain(measure: SequenceMeasure | TokenMeasure) -> bool:
+    return isinstance(measure, SequenceMeasure) and measure.token_measure is not None
+
+
+def _estimator(measure: SequenceMeasure) -> str:
+    """Return `C-IW` for a chain form, `S-MC` for a sequence form over samples, and so on."""
+    if measure.estimator is Estimator.MEMBER_SAMPLE_MEAN:
+        return "MC"
+    way = "MC" if measure.estimator is Estimator.SAMPLE_MEAN else "IW"
+    return f"{'C' if _is_chain(measure) else 'S'}-{way}"
+
+
+def _remark(label: Symbol) -> str:
+    return ", exact" if label.exact else ""

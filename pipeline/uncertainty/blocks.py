@@ -1,4 +1,4 @@
-"""One pass over a decode store: blocks of whole hypotheses with their token-level measures."""
+"""One pass over a decode store: its token measures in blocks, and their sums per hypothesis."""
 
 from __future__ import annotations
 
@@ -10,70 +10,112 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
-from pipeline.statistics.kernel import Array, Float64, fused_statistics
+from pipeline.statistics.kernel import Array, Float64, fused_statistics, log_mean
 from pipeline.store import Store, TokenStatistics
 from pipeline.store.statistics import STATISTICS
-from pipeline.uncertainty.token import (
-    TOKEN_MEASURES,
-    Position,
-    measures,
-    position,
+from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS, TOKEN_MEASURES
+from pipeline.uncertainty.token import all_measures
+from pipeline.uncertainty.weighted_statistics import (
+    WeightedStatistics,
     prefix_logprob,
+    weighted_statistics,
 )
 
 _BLOCK_BYTES = 2**25
 
 
 @dataclass(frozen=True)
-class Block:
-    """Hypotheses [first : last] of a store.
+class TokenBlock:
+    """Token measures of the hypotheses [first : last] of a store.
 
-    token_offset [hypothesis + 1] counts from the block's first token; token_id [token]; measures:
-    name -> [token] in nats.
+    token_offset [hypothesis + 1], counted from the first token of the block; token_id [token];
+    statistics: what the measures were computed from; measures: name -> [token], in nats.
     """
 
     first: int
     last: int
     token_offset: NDArray[np.int64]
     token_id: NDArray[np.int32]
-    position: Position
+    statistics: WeightedStatistics
     measures: dict[str, Float64]
 
 
-def measured_blocks(
+def token_blocks(
     store: Store, members: Sequence[int] | None = None, eos: str = "include"
-) -> Iterator[Block]:
-    """The token-level measures of a whole store, in blocks of bounded memory.
+) -> Iterator[TokenBlock]:
+    """Compute the token measures of a whole store, in blocks of bounded memory.
 
-    members: places of the members to use, all by default; a subset gets the measures of full
-    distributions from a `full` store only. eos: `zero` gives the last token of a finished
-    hypothesis no uncertainty in these measures, except under teacher forcing (the released code's
-    rule). Raises ConfigError for members that the store does not have and for another eos.
+    members: indices of the members to use, all by default. For a subset, measures of full
+    distributions need a store with `dump=full`. eos: `zero` sets these measures to 0 at the last
+    token of finished hypotheses, except under teacher forcing, as the paper's released code does.
+    Raises ConfigError for members that the store does not have and for an unknown `eos`.
     """
     if eos not in ("include", "zero"):
-        raise ConfigError(f"eos must be include or zero, got {eos!r}")
+        raise ConfigError(f"uncertainty.eos: must be include or zero (got {eos}).")
     chosen = chosen_members(store, members)
     complete = has_distributions(store, members)
     finished = store.read("/hypothesis/finished").astype(bool)
-    silent_end = eos == "zero" and store.regime != "teacher_forcing"
+    zero_at_eos = eos == "zero" and store.regime != "teacher_forcing"
     for first, last in _ranges(store, members is not None and complete):
         start, stop = int(store.token_offset[first]), int(store.token_offset[last])
         offset = store.token_offset[first : last + 1] - start
         if members is None:
-            statistics = _stored(store, start, stop)
+            stored = _stored(store, start, stop)
         elif complete:
-            statistics = _recomputed(store, start, stop, offset, chosen)
+            stored = _recomputed(store, start, stop, offset, chosen)
         else:
-            statistics = _only_logprob(store, start, stop, chosen)
-        here = position(statistics, offset)
-        values = measures(here, members_only=not complete)
-        if silent_end:
-            _silence(values, offset[1:][finished[first:last]] - 1)
-        yield Block(first, last, offset, store.read("/token/id", start, stop), here, values)
+            stored = _logprob_only(store, start, stop, chosen)
+        statistics = weighted_statistics(stored, offset)
+        measures = all_measures(statistics, realised_only=not complete)
+        if zero_at_eos:
+            _set_zero(measures, offset[1:][finished[first:last]] - 1)
+        token_id = store.read("/token/id", start, stop)
+        yield TokenBlock(first, last, offset, token_id, statistics, measures)
+
+
+class HypothesisSummation:
+    """Sums up blocks, given in order, into the sums of all hypotheses."""
+
+    def __init__(self, store: Store, members: Sequence[int] | None = None) -> None:
+        complete = has_distributions(store, members)
+        self._length = np.diff(store.token_offset).astype(np.float64)
+        self._n_member = len(chosen_members(store, members))
+        self._chain = [
+            name
+            for name, measure in TOKEN_MEASURES.items()
+            if measure.chain is not None and (complete or measure.of_realised_token)
+        ]
+        self._sums: list[Float64] = []
+
+    def add(self, block: TokenBlock) -> None:
+        """Add the next block of hypotheses."""
+        columns = [block.statistics.statistics.logprob, 0.0 - block.measures["prex_score"]]
+        columns += [block.measures[name] for name in self._chain]
+        values = np.column_stack(columns).astype(np.float64, copy=False)
+        self._sums.append(np.add.reduceat(values, block.token_offset[:-1], axis=0))
+
+    def sums(self) -> HypothesisSums:
+        """Return the sums, once all blocks of the store have been added.
+
+        Source: eqn:ensemble-combinations (a mean of products, a product of means).
+        """
+        n_member = self._n_member
+        sums = np.concatenate([np.empty((0, n_member + 1 + len(self._chain))), *self._sums])
+        member, prex, chain = np.split(sums, [n_member, n_member + 1], axis=1)
+        return HypothesisSums(
+            length=self._length,
+            logprob_member=member,
+            logprob={"expr": log_mean(member, -np.log(n_member)), "prex": prex[:, 0]},
+            chain=dict(zip(self._chain, chain.T, strict=True)),
+        )
 
 
 def chosen_members(store: Store, members: Sequence[int] | None) -> list[int]:
-    """Places of the members to use; ConfigError unless they are distinct members of the store."""
+    """Return the indices of the members to use.
+
+    Raises ConfigError unless they are distinct members of the store.
+    """
     if members is None:
         return list(range(store.n_member))
     chosen = list(members)
@@ -83,19 +125,26 @@ def chosen_members(store: Store, members: Sequence[int] | None) -> list[int]:
         or not set(chosen) <= set(range(store.n_member))
     ):
         raise ConfigError(
-            f"members must be distinct places in [0, {store.n_member}) of {store.path}, "
-            f"got {chosen}"
+            f"members: must be distinct indices in [0, {store.n_member}) of {store.path} "
+            f"(got {chosen})."
         )
     return chosen
 
 
+def decoding_posteriors(store: Store) -> tuple[str, ...]:
+    """Return the posteriors that decoded: none if single members did, both for a single member."""
+    if store.n_member == 1:
+        return tuple(POSTERIORS)
+    return (store.combination,) if store.combination in POSTERIORS else ()
+
+
 def has_distributions(store: Store, members: Sequence[int] | None) -> bool:
-    """Whether measures of full distributions can be had for these members."""
+    """Whether the store can give measures of full distributions for these members."""
     return members is None or store.dump == "full"
 
 
 def _ranges(store: Store, from_full: bool) -> Iterator[tuple[int, int]]:
-    """Ranges of hypotheses whose tokens fit a block; a longer hypothesis is a block of its own."""
+    """Cut the hypotheses into ranges that fit a block; a longer hypothesis is its own block."""
     token_bytes = 8 * store.n_member * (store.vocab_size if from_full else 8)
     tokens = max(1, _BLOCK_BYTES // token_bytes)
     first = 0
@@ -122,13 +171,14 @@ def _recomputed(
     return TokenStatistics(logprob=logprob, **fused_statistics(full, prefix))
 
 
-def _only_logprob(store: Store, start: int, stop: int, chosen: list[int]) -> TokenStatistics:
+def _logprob_only(store: Store, start: int, stop: int, chosen: list[int]) -> TokenStatistics:
     absent: NDArray[Any] = np.empty((0,), np.float32)
     logprob = store.read("/token/logprob", start, stop)[:, chosen]
     return TokenStatistics(logprob, *[absent] * (len(STATISTICS) - 1))
 
 
-def _silence(values: dict[str, Float64], end: NDArray[np.int64]) -> None:
-    for name, measure in TOKEN_MEASURES.items():
-        if measure.full_distribution and name in values:
-            values[name][end] = 0.0
+def _set_zero(measures: dict[str, Float64], token: NDArray[np.int64]) -> None:
+    """Set the measures of full distributions to 0 at these tokens."""
+    for name, values in measures.items():
+        if not TOKEN_MEASURES[name].of_realised_token:
+            values[token] = 0.0

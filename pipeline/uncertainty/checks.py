@@ -1,4 +1,4 @@
-"""What a store's numbers must keep, proved on each store and written beside its results."""
+"""Checks of a store: values that no ensemble can have, and agreement of its own numbers."""
 
 from __future__ import annotations
 
@@ -12,79 +12,83 @@ from pipeline.errors import StoreError
 from pipeline.statistics.kernel import Array, Float64, fused_statistics
 from pipeline.store import Store
 from pipeline.store.reader import place_of
-from pipeline.uncertainty.blocks import Block
-from pipeline.uncertainty.hypothesis import HypothesisTotals, decoding_posteriors
-from pipeline.uncertainty.token import TOKEN_MEASURES, measures
-from pipeline.uncertainty.topk import token_bounds
+from pipeline.uncertainty.blocks import TokenBlock, decoding_posteriors
+from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES, Range
+from pipeline.uncertainty.token import all_measures, token_bounds
 
-MAY_BE_NEGATIVE = tuple(name for name, one in TOKEN_MEASURES.items() if one.may_be_negative)
-# A sound store may be this far off: two of its numbers, each rounded in half precision. Of float32
-# `StoreChecks` tells much smaller faults, which stop nothing.
+# Two numbers rounded to half precision differ by up to this much, so a valid store can exceed a
+# limit by as much. `StoreChecks` reports much smaller errors, which do not stop the run.
 _HALF_PRECISION_NATS = 2e-2
 
 
-def refuse_impossible(store: Store, block: Block) -> None:
-    """Raise StoreError for a token measure that is NaN, below 0, or an entropy above ln of vocab.
+def reject_out_of_range(store: Store, block: TokenBlock) -> None:
+    """Raise StoreError for a token measure that is NaN or outside its range in the registry.
 
-    It names file, task, test set, sentence, hypothesis, token and measure. Those of
-    `MAY_BE_NEGATIVE` pass below 0.
+    The message names file, task, test set, sentence, hypothesis, token and measure.
     """
     highest = float(np.log(store.vocab_size)) + _HALF_PRECISION_NATS
     for name, values in block.measures.items():
-        _refuse(store, block, name, np.isnan(values), "a number")
-        if name not in MAY_BE_NEGATIVE:
-            _refuse(store, block, name, values < -_HALF_PRECISION_NATS, ">= 0")
-        if name == "data" or name.endswith("_entropy"):
-            rule = f"<= ln(vocab_size={store.vocab_size})"
-            _refuse(store, block, name, values > highest, rule)
+        _reject(store, block, name, np.isnan(values), "must be a number")
+        allowed = TOKEN_MEASURES[name].range
+        if allowed is not Range.REAL:
+            _reject(store, block, name, values < -_HALF_PRECISION_NATS, "must be at least 0")
+        if allowed is Range.ENTROPY:
+            rule = f"must be at most ln(vocab_size={store.vocab_size})"
+            _reject(store, block, name, values > highest, rule)
 
 
-def refuse_nan(store: Store, name: str, values: Float64) -> None:
-    """Raise StoreError, naming file, task, set and sentence, for a measure [sentence] that is NaN.
+def reject_nan(store: Store, name: str, values: Float64) -> None:
+    """Raise StoreError, naming file, task, test set and sentence, for NaN in values [sentence].
 
-    A sentence without a hypothesis has none and is passed over.
+    Sentences without a hypothesis have no value and are ignored.
     """
-    broken = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
-    if broken.any():
-        place = place_of(store, "/sentence/id", [int(broken.argmax())])
-        raise StoreError(f"{store.path}: {place}: {name} must be a number, got nan")
+    is_wrong = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
+    if is_wrong.any():
+        place = place_of(store, "/sentence/id", [int(is_wrong.argmax())])
+        raise StoreError(f"{store.path}: {place}: {name} must be a number (got nan). {_REMEDY}")
 
 
-def refuse_undrawable(store: Store, logprob: Float64) -> None:
-    """Raise StoreError, naming the hypothesis, where its ln P by the member that drew it is -inf.
+def reject_undrawable(store: Store, logprob: Float64) -> None:
+    """Raise StoreError, naming the hypothesis, where the member that drew it excludes it.
 
-    logprob [hypothesis].
+    logprob [hypothesis]: ln P by the member that drew it.
     """
-    broken = np.isneginf(logprob)
-    if broken.any():
-        place = place_of(store, "/hypothesis/member", [int(broken.argmax())])
+    is_wrong = np.isneginf(logprob)
+    if is_wrong.any():
+        place = place_of(store, "/hypothesis/member", [int(is_wrong.argmax())])
         raise StoreError(
-            f"{store.path}: {place}: the member that drew it must give it a probability above 0, "
-            f"got 0"
+            f"{store.path}: {place}: the member that drew it gives it probability 0. {_REMEDY}"
         )
 
 
-def _refuse(store: Store, block: Block, name: str, broken: NDArray[np.bool_], rule: str) -> None:
-    if broken.any():
-        token = int(broken.argmax())
+_REMEDY = "Write the store again from the models."
+
+
+def _reject(
+    store: Store, block: TokenBlock, name: str, is_wrong: NDArray[np.bool_], rule: str
+) -> None:
+    if is_wrong.any():
+        token = int(is_wrong.argmax())
         row = int(store.token_offset[block.first]) + token
         place = place_of(store, "/token/id", [row])
         value = float(block.measures[name][token])
-        raise StoreError(f"{store.path}: {place}: {name} must be {rule}, got {value:.6g}")
+        raise StoreError(f"{store.path}: {place}: {name} {rule} (got {value:.6g}). {_REMEDY}")
 
 
-# Agreement of statistics with `full`: float32, and float16 with its spacing of 0.008 nats at -12.
+# Agreement of statistics with `full` in float32 and in float16, whose spacing at -12 is 0.008 nats.
 _SINGLE_NATS = 1e-4
 _HALF_NATS = 1e-2
 _SLICE_BYTES = 2**25
 
 
-def recomputed_differences(store: Store, block: Block) -> Iterator[tuple[str, Float64, float]]:
-    """How far the block's numbers are from the distributions: name, difference [token], tolerance.
+def recomputed_differences(store: Store, block: TokenBlock) -> Iterator[tuple[str, Float64, float]]:
+    """Compare the numbers of a block with the stored distributions.
 
-    Of a `full` store: each statistic against itself, recomputed; of a `topk` store: each measure
-    against the interval that it must lie in; of `statistics`: nothing. The log-probability of the
-    token that stands there comes first, [token, member]. In nats, relative above 1.
+    Yields name, difference [token] and tolerance. In a `full` store each statistic is compared with
+    itself, recomputed; in a `topk` store each measure with its bounds; a `statistics` store has
+    nothing to compare. The log-prob of the realised token comes first, [token, member]. Differences
+    are in nats, and relative above 1.
     """
     if store.dump == "statistics":
         return
@@ -98,75 +102,68 @@ def recomputed_differences(store: Store, block: Block) -> Iterator[tuple[str, Fl
 
 
 def _full_differences(
-    store: Store, block: Block, rows: slice, first: int
+    store: Store, block: TokenBlock, rows: slice, first: int
 ) -> Iterator[tuple[str, Float64, float]]:
     full = store.read("/token/full_logprob", first + rows.start, first + rows.stop)
     token = block.token_id[rows, np.newaxis, np.newaxis]
     logprob = np.take_along_axis(full, token, axis=2)[:, :, 0].astype(np.float64)
-    # Weights are as good as prefixes here: both give the same softmax.
-    recomputed = fused_statistics(full, block.position.log_weight[rows])
+    # Log-weights may stand in for prefix log-probs: both have the same softmax.
+    recomputed = fused_statistics(full, block.statistics.log_weight[rows])
+    tolerance = _HALF_NATS if full.dtype.itemsize == 2 else _SINGLE_NATS
     for name, expected in {"logprob": logprob, **recomputed}.items():
-        stored = getattr(block.position.statistics, name)[rows]
-        difference = _difference(stored, expected, expected)
-        yield name, difference, _HALF_NATS if full.dtype.itemsize == 2 else _SINGLE_NATS
+        stored = getattr(block.statistics.statistics, name)[rows]
+        yield name, _distance(stored, expected, expected), tolerance
 
 
 def _topk_differences(
-    store: Store, block: Block, rows: slice, first: int
+    store: Store, block: TokenBlock, rows: slice, first: int
 ) -> Iterator[tuple[str, Float64, float]]:
     token_id, topk, tail = (
         store.read(f"/token/{name}", first + rows.start, first + rows.stop)
         for name in ("topk_id", "topk_logprob", "tail_logprob")
     )
-    logprob = block.position.statistics.logprob[rows]
-    # The token that stands there is one of the k, or no likelier than all the others together.
-    same = (token_id == block.token_id[rows, np.newaxis])[:, np.newaxis]
-    own = np.where(same, topk, -np.inf).max(axis=2)
-    listed = same.any(axis=2)
-    low, high = np.where(listed, own, -np.inf), np.where(listed, own, tail)
-    yield "logprob", _difference(logprob, low, high), _SINGLE_NATS
-    bounds = token_bounds(topk, tail, logprob, block.position.log_weight[rows], store.vocab_size)
-    # Afresh: the block's own may have been set to 0 at the end of a hypothesis.
-    values = measures(block.position)
+    logprob = block.statistics.statistics.logprob[rows]
+    # The realised token is one of the k, or at most as likely as all the others together.
+    is_realised = (token_id == block.token_id[rows, np.newaxis])[:, np.newaxis]
+    realised = np.where(is_realised, topk, -np.inf).max(axis=2)
+    is_listed = is_realised.any(axis=2)
+    low, high = np.where(is_listed, realised, -np.inf), np.where(is_listed, realised, tail)
+    yield "logprob", _distance(logprob, low, high), _SINGLE_NATS
+    bounds = token_bounds(topk, tail, logprob, block.statistics.log_weight[rows], store.vocab_size)
+    # Computed again: those of the block may have been set to 0 at EOS.
+    values = all_measures(block.statistics)
     for name, (low, high) in bounds.items():
-        yield name, _difference(values[name][rows], low, high), _SINGLE_NATS
+        yield name, _distance(values[name][rows], low, high), _SINGLE_NATS
 
 
-def _difference(values: Array, low: Float64, high: Float64) -> Float64:
-    """Distance of values from [low, high]: 0 within, also where both are the same infinity."""
+def _distance(values: Array, low: Float64, high: Float64) -> Float64:
+    """Return the distance of values from [low, high]; 0 where all are the same infinity."""
     nearest = np.clip(values, low, high)
     with np.errstate(invalid="ignore"):
         distance = np.abs(values - nearest) / np.maximum(1.0, np.abs(nearest))
     return np.where(values == nearest, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-# Agreement of decoding and re-scoring, design of the store: float32 log-probabilities added up.
+# Agreement of decoding and re-scoring: sums of float32 log-probs.
 _SCORE_TOLERANCE_NATS = 1e-4
-# Entropies are stored as float32; a difference of two of them is this far from the exact one. What
-# no rounding explains, that in half precision included, `refuse_impossible` refuses.
+# A difference of two entropies that are stored as float32 is this far from the exact one.
 _SINGLE_PRECISION_NATS = 1e-4
-# Divergences, of which the lowest value is reported.
-_DIVERGENCES = (
-    *("prex_mi", "prex_epkl", "prex_rmi"),
-    *("expr_mi_w", "expr_epkl_w", "expr_rmi", "expr_mi", "expr_epkl"),
-)
 
 
 class StoreChecks:
-    """Collects, block by block, what is reported on a store."""
+    """Collects, block by block, what checks.json reports on a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lowest: dict[str, float] = {}
         self._negative: dict[str, int] = {}
         self._infinite: dict[str, int] = {}
-        n_member = store.n_member
         self._largest: dict[str, float] = {}
         self._tokens_off = 0
-        self._same = {(a, b): True for b in range(n_member) for a in range(b)}
+        self._same = {(a, b): True for b in range(store.n_member) for a in range(b)}
 
-    def add(self, block: Block) -> None:
-        """Take in the next block of hypotheses."""
+    def add(self, block: TokenBlock) -> None:
+        """Add the next block of hypotheses."""
         for name, values in block.measures.items():
             lowest = float(values.min())
             self._lowest[name] = min(lowest, self._lowest.get(name, np.inf))
@@ -178,23 +175,23 @@ class StoreChecks:
         for name, difference, tolerance in recomputed_differences(self._store, block):
             self._tokens_off += int((difference > tolerance).sum())
             self._largest[name] = max(self._largest.get(name, 0.0), float(difference.max()))
-        logprob = block.position.statistics.logprob
-        entropy = block.position.statistics.entropy_member
+        logprob = block.statistics.statistics.logprob
+        entropy = block.statistics.statistics.entropy_member
         for (a, b), same in self._same.items():
             self._same[a, b] = same and bool(
                 np.array_equal(logprob[:, a], logprob[:, b])
                 and np.array_equal(entropy[:, a], entropy[:, b])
             )
 
-    def report(self, totals: HypothesisTotals) -> dict[str, Any]:
-        """The findings as plain values; `ok` says that no rule is broken."""
+    def report(self, sums: HypothesisSums) -> dict[str, Any]:
+        """Return the results as plain values; `ok` is true if all checks pass."""
         store = self._store
         finished = store.read("/hypothesis/finished")
-        score = self._score(totals)
-        not_negative = self._signs(may_be_negative=False)
-        broken = any(one["negative_tokens"] for one in not_negative.values())
+        score = self._score(sums)
+        not_negative = self._lowest_divergences(may_be_negative=False)
+        has_negative = any(lowest["negative_tokens"] for lowest in not_negative.values())
         return {
-            "ok": score.get("ok", True) and not broken and not self._tokens_off,
+            "ok": score.get("ok", True) and not has_negative and not self._tokens_off,
             "sentences": store.n_sentence,
             "sentences_without_hypothesis": int((np.diff(store.hypothesis_offset) == 0).sum()),
             "hypotheses": store.n_hypothesis,
@@ -202,7 +199,7 @@ class StoreChecks:
             "tokens": store.n_token,
             "score": score,
             "not_negative": not_negative,
-            "may_be_negative": self._signs(may_be_negative=True),
+            "may_be_negative": self._lowest_divergences(may_be_negative=True),
             "recomputed": self._recomputed(),
             "infinite_tokens": self._infinite,
             "identical_members": [
@@ -212,19 +209,21 @@ class StoreChecks:
             ],
         }
 
-    def _signs(self, *, may_be_negative: bool) -> dict[str, Any]:
-        """Of the divergences of this sign, the lowest value and how many tokens are below 0."""
+    def _lowest_divergences(self, *, may_be_negative: bool) -> dict[str, Any]:
+        """Return the lowest value of each divergence, and how many tokens are below 0."""
         return {
             name: {
                 "lowest_nats": self._lowest[name] if np.isfinite(self._lowest[name]) else None,
                 "negative_tokens": self._negative[name],
             }
-            for name in _DIVERGENCES
-            if name in self._lowest and TOKEN_MEASURES[name].may_be_negative == may_be_negative
+            for name, measure in TOKEN_MEASURES.items()
+            if name in self._lowest
+            and measure.is_divergence
+            and (measure.range is Range.REAL) == may_be_negative
         }
 
     def _recomputed(self) -> dict[str, Any]:
-        """How the stored numbers agree with the stored distributions."""
+        """Return how far the stored numbers are from the stored distributions."""
         if self._store.dump == "statistics":
             return {"reason": "the store keeps no distributions"}
         return {
@@ -235,13 +234,13 @@ class StoreChecks:
             "tokens_off": self._tokens_off,
         }
 
-    def _score(self, totals: HypothesisTotals) -> dict[str, Any]:
-        """Whether the tokens' log-probabilities add up to the search score."""
+    def _score(self, sums: HypothesisSums) -> dict[str, Any]:
+        """Compare the search scores with the summed log-probs of the tokens."""
         store = self._store
         length_penalty = store.attributes.get("length_penalty")
         if length_penalty is None or not decoding_posteriors(store):
             return {"reason": "the store names no length penalty or no posterior that decoded"}
-        expected = totals.logprob[decoding_posteriors(store)[0]] / totals.length**length_penalty
+        expected = sums.logprob[decoding_posteriors(store)[0]] / sums.length**length_penalty
         score = store.read("/hypothesis/score").astype(np.float64)
         both = np.isfinite(expected) & np.isfinite(score)
         scale = np.maximum(1.0, np.abs(expected[both]))

@@ -10,17 +10,18 @@ import numpy as np
 from pipeline.errors import StoreError
 from pipeline.statistics.kernel import Float64
 from pipeline.store import Store
+from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
 
-HEURISTICS = ("xbleu", "xwer")
+HEURISTICS = tuple(measures_by(Estimator.MEMBER_DECODES))
 
 
 def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str, Float64]:
-    """X-BLEU and X-WER of every sentence from the decodes of single members, in squared percent.
+    """Compute X-BLEU and X-WER of each sentence from the decodes of single members.
 
-    Returns xbleu and xwer, [sentence]: mean over ordered pairs of members of (100 - BLEU)^2 and of
-    WER^2 between their best hypotheses; 0 for a single member; NaN without the decodes of all
-    members and where a member has no hypothesis. Raises StoreError where a member store is of
-    another test set or of several members, and where they are not one of each member.
+    Returns name -> [sentence] in squared percent: the mean over ordered pairs of members of
+    (100 - BLEU)^2 and of WER^2 between their best hypotheses. They are 0 for a single member, and
+    NaN without the decodes of all members and where a member has no hypothesis. Raises StoreError
+    if a member store has another test set or several members, or if they are not one per member.
     Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
@@ -34,7 +35,8 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
     sources = store.sources()
     texts = [_texts(store, member_store, sources) for member_store in member_stores]
     _check_members(store, member_stores)
-    present = has_hypothesis & np.all([[one is not None for one in row] for row in texts], axis=0)
+    is_present = [[text is not None for text in member_texts] for member_texts in texts]
+    present = has_hypothesis & np.all(is_present, axis=0)
     return {
         "xbleu": _mean_square(texts, present, lambda h, r: 100.0 - np.asarray(sentence_bleu(h, r))),
         "xwer": _mean_square(texts, present, lambda h, r: np.asarray(sentence_wer_percent(h, r))),
@@ -42,7 +44,7 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
 
 
 def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | None:
-    """Why X-BLEU and X-WER have no value, or None."""
+    """Return why X-BLEU and X-WER have no value, or None."""
     if store.n_member > 1 and len(member_stores) != store.n_member:
         needed, given = store.n_member, len(member_stores)
         return f"needs the decodes of all {needed} single members, got {given}"
@@ -50,31 +52,33 @@ def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | Non
 
 
 def _check_members(store: Store, member_stores: Sequence[Store]) -> None:
-    if not all("members" in one.attributes for one in (store, *member_stores)):
-        return  # nobody has named them
+    if not all("members" in opened.attributes for opened in (store, *member_stores)):
+        return
     names = [name for member_store in member_stores for name in member_store.members]
     if sorted(names) != sorted(store.members):
         raise StoreError(
-            f"{store.path}: the stores of its members must be one each of "
-            f"{', '.join(store.members)}, got those of {', '.join(names)}"
+            f"io.member_stores: must be one store of each member of {store.path}, "
+            f"{', '.join(store.members)} (got {', '.join(names)})."
         )
 
 
 def _texts(store: Store, member_store: Store, sources: list[str]) -> list[str | None]:
+    """Return the best hypotheses of a member after checking that they belong to this store."""
     if member_store.n_member != 1:
         raise StoreError(
-            f"{member_store.path}: attribute n_member must be 1, as a single member decoded, "
-            f"got {member_store.n_member}"
+            f"{member_store.path}: attribute n_member must be 1 (got {member_store.n_member}). "
+            f"Give the decodes of single members."
         )
-    own, other = (one.attributes.get("test_set") for one in (store, member_store))
-    if None not in (own, other) and own != other:
+    expected, given = (opened.attributes.get("test_set") for opened in (store, member_store))
+    if None not in (expected, given) and expected != given:
         raise StoreError(
-            f"{member_store.path}: attribute test_set must be {own}, as of {store.path}, "
-            f"got {other}"
+            f"{member_store.path}: attribute test_set must be {expected}, as in {store.path} "
+            f"(got {given})."
         )
     if member_store.sources() != sources:
         raise StoreError(
-            f"{member_store.path}: /sentence/source must be that of {store.path}, got another"
+            f"{member_store.path}: /sentence/source differs from that of {store.path}. "
+            f"Give decodes of the same sentences."
         )
     return member_store.best_texts()
 
@@ -84,9 +88,16 @@ def _mean_square(
     present: np.ndarray,
     dissimilarity_percent: Callable[[list[str], list[str]], Float64],
 ) -> Float64:
+    """Average squared dissimilarities over ordered pairs of members, [sentence].
+
+    texts [member][sentence]; present [sentence]: where every member has a text, NaN elsewhere.
+    """
     rows = np.flatnonzero(present)
     chosen = [[text[row] or "" for row in rows] for text in texts]
-    squares = [dissimilarity_percent(one, other) ** 2 for one, other in permutations(chosen, 2)]
+    squares = [
+        dissimilarity_percent(hypotheses, references) ** 2
+        for hypotheses, references in permutations(chosen, 2)
+    ]
     result = np.full(len(present), np.nan)
     result[rows] = np.mean(squares, axis=0)
     return result

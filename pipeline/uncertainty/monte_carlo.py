@@ -1,104 +1,98 @@
-"""Monte-Carlo forms of the sequence-level measures, from stores of samples."""
+"""Sequence measures as means over samples, from stores of regime `sample`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.statistics.kernel import Float64
 from pipeline.store import Store
-from pipeline.uncertainty.checks import refuse_nan, refuse_undrawable
-from pipeline.uncertainty.hypothesis import (
-    FORMS,
-    POSTERIORS,
-    HypothesisTotals,
-    decoding_posteriors,
+from pipeline.uncertainty.blocks import decoding_posteriors
+from pipeline.uncertainty.checks import reject_nan, reject_undrawable
+from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.measures_of_sequences import Estimator, SequenceMeasure, measures_by
+from pipeline.uncertainty.weighting import (
     first_hypotheses,
     first_of_member,
     uniform,
     weighted_mean,
 )
 
-# Form of a hypothesis -> name of its plain mean over samples of the posterior.
-_FROM_POSTERIOR = {name: f"{name}mc" for name in FORMS if name.startswith(POSTERIORS)}
-_FROM_MEMBERS = (*(f"{posterior}_mi_mc" for posterior in POSTERIORS), "epkl_mc")
 
+def monte_carlo_refusal(
+    measure: SequenceMeasure, store: Store, members: Sequence[int] | None
+) -> str | None:
+    """Return why the samples of this store cannot give a measure, or None.
 
-def monte_carlo_refusals(
-    store: Store, members: Sequence[int] | None
-) -> dict[str, tuple[str | None, bool]]:
-    """Measure -> (why this store cannot give it or None, whether logprob alone is enough).
-
-    members: places of a subset of the members, all by default.
+    members: indices of a subset of the members, all by default.
     """
-    fault = _sampling_fault(store)
-    refused: dict[str, tuple[str | None, bool]] = {}
-    for form, name in _FROM_POSTERIOR.items():
-        drawn_from = form.partition("_")[0]
-        wrong = None
-        if drawn_from not in decoding_posteriors(store):
-            wrong = f"it needs samples of {drawn_from}, this has combination={store.combination}"
-        refused[name] = (fault or wrong, FORMS[form].members_only)
-    for name in _FROM_MEMBERS:
-        wrong = None
+    if store.regime != "sample":
+        return f"it needs samples (regime=sample), this store has regime={store.regime}"
+    temperature = store.attributes.get("sampling_temperature", 1)
+    if temperature != 1:
+        return f"it needs samples at temperature 1, not sampling_temperature={temperature}"
+    for name, untruncated in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
+        # Samples are not truncated if the attribute is absent, 0 or -1 either.
+        value = store.attributes.get(name, untruncated)
+        if 0 < value < untruncated:
+            return f"it needs samples of the whole distribution, not {name}={value}"
+    if measure.estimator is Estimator.MEMBER_SAMPLE_MEAN:
         if store.combination != "member":
-            wrong = f"it needs samples of each member, this has combination={store.combination}"
-        elif members is not None:
-            wrong = "it needs the samples of all members, not of a subset"
-        refused[name] = (fault or wrong, True)
-    return refused
+            return f"it needs samples of each member, not combination={store.combination}"
+        if members is not None:
+            return "it needs the samples of all members, not of a subset"
+        return None
+    drawn_from = decoding_posteriors(store)
+    if not drawn_from or measure.posterior not in ("", *drawn_from):
+        needed = measure.posterior or "a posterior"
+        return f"it needs samples of {needed}, not combination={store.combination}"
+    return None
 
 
 def monte_carlo_measures(
-    store: Store, totals: HypothesisTotals, beam: int, length_norm: bool, can: Sequence[str]
+    store: Store, sums: HypothesisSums, beam: int, length_norm: bool, available: Collection[str]
 ) -> dict[str, Float64]:
-    """The Monte-Carlo forms among `can`, name -> [sentence], from the first `beam` samples.
+    """Compute the available means over the first `beam` samples, name -> [sentence].
 
-    Of samples that single members drew, the first `beam` of each member; NaN for a sentence that
-    one of them did not draw for. Raises StoreError, naming the sentence, for a mean that is NaN and
-    for a sample that its own member gives probability 0. Source: eqn:sequence-entropy-seq-mc to
-    eqn:sequence-mkl-chain-mc; eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.
+    Where single members drew the samples, the first `beam` of each member are averaged first; the
+    measure is NaN for a sentence for which one of them drew none. Raises StoreError, naming the
+    sentence, for a mean over samples of the posterior that is NaN and for a sample that its own
+    member gives probability 0. Source: eqn:sequence-entropy-seq-mc to eqn:sequence-mkl-chain-mc;
+    eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.
     """
-    means = _from_members(store, totals, beam, length_norm) if "epkl_mc" in can else {}
-    names = {form: name for form, name in _FROM_POSTERIOR.items() if name in can}
+    columns = _member_sample_means(store, sums, beam, length_norm, available)
     selection = first_hypotheses(store.hypothesis_offset, beam)
     log_weight = uniform(selection)
-    for form, name in names.items():
-        values = FORMS[form].value(totals, length_norm)[selection.hypothesis]
-        means[name] = weighted_mean(log_weight, values, selection)
-        refuse_nan(store, name, means[name])
-    return means
+    for name, measure in measures_by(Estimator.SAMPLE_MEAN).items():
+        if name in available:
+            values = measure.values(sums, length_norm)[selection.hypothesis]
+            columns[name] = weighted_mean(log_weight, values, selection)
+            reject_nan(store, name, columns[name])
+    return columns
 
 
-def _from_members(
-    store: Store, totals: HypothesisTotals, beam: int, length_norm: bool
+def _member_sample_means(
+    store: Store, sums: HypothesisSums, beam: int, length_norm: bool, available: Collection[str]
 ) -> dict[str, Float64]:
+    measures = {
+        name: measure
+        for name, measure in measures_by(Estimator.MEMBER_SAMPLE_MEAN).items()
+        if name in available
+    }
+    if not measures:
+        return {}
     n_member = store.n_member
     drawn_by = store.read("/hypothesis/member")
     selection = first_of_member(store.hypothesis_offset, drawn_by, n_member, beam)
-    own = totals.logprob_member[np.arange(len(drawn_by)), drawn_by]
-    refuse_undrawable(store, own)
-    values = {f"{p}_mi_mc": own - totals.logprob[p] for p in POSTERIORS}
-    values["epkl_mc"] = own - totals.logprob_member.mean(axis=1)
+    own = sums.logprob_member[np.arange(len(drawn_by)), drawn_by]
+    reject_undrawable(store, own)
+    sums = replace(sums, logprob_own=own)
     log_weight = uniform(selection)
-    means = {}
-    for name, value in values.items():
-        rate = value / totals.length if length_norm else value
-        mean = weighted_mean(log_weight, rate[selection.hypothesis], selection)
-        means[name] = mean.reshape(store.n_sentence, n_member).mean(axis=1)
-    return means
-
-
-def _sampling_fault(store: Store) -> str | None:
-    if store.regime != "sample":
-        return f"it needs samples (regime=sample), this has regime={store.regime}"
-    temperature = store.attributes.get("sampling_temperature", 1)
-    if temperature != 1:
-        return f"it needs samples at temperature 1, this has sampling_temperature={temperature}"
-    for name, whole in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
-        # Absent, 0 and -1 all say that nothing was cut off.
-        value = store.attributes.get(name, whole)
-        if 0 < value < whole:
-            return f"it needs samples of the whole distribution, this has {name}={value}"
-    return None
+    columns = {}
+    for name, measure in measures.items():
+        values = measure.values(sums, length_norm)[selection.hypothesis]
+        mean = weighted_mean(log_weight, values, selection)
+        columns[name] = mean.reshape(store.n_sentence, n_member).mean(axis=1)
+    return columns

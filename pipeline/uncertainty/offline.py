@@ -1,4 +1,4 @@
-"""From one decode store to all its measures on disk, in one pass over the file."""
+"""Write all measures of a decode store to a folder, in one pass over the store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from pipeline.run.files import write_json
 from pipeline.store import Store
-from pipeline.uncertainty.blocks import Block, measured_blocks
-from pipeline.uncertainty.checks import StoreChecks, refuse_impossible
+from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_blocks
+from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
-from pipeline.uncertainty.hypothesis import TotalsBuilder
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import KEYS, Grid, refusals, sequence_table
 
 if TYPE_CHECKING:
@@ -27,38 +27,37 @@ def write_measures(
     eos: str = "include",
     member_stores: Sequence[Store] = (),
 ) -> dict[str, Any]:
-    """Write sequence.parquet, token.parquet and checks.json of a store; the checks as plain values.
+    """Write sequence.parquet, token.parquet and checks.json; return the checks as plain values.
 
-    folder: exists already. A value that a sentence cannot have is null, as is NaN of a measure of
-    the user's own; a measure that the store cannot give is absent, and checks.json says why. Raises
-    StoreError, naming task, test set and sentence, for any other measure that is NaN, or that no
-    distributions can have.
+    folder: exists already. A sentence without a value has null, as has NaN of an extra measure. A
+    measure that the store cannot give is absent, and checks.json says why. Raises StoreError,
+    naming task, test set and sentence, for any other measure that is NaN or out of its range.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    builder, checks = TotalsBuilder(store), StoreChecks(store)
+    summation, checks = HypothesisSummation(store), StoreChecks(store)
     sentence = np.repeat(np.arange(store.n_sentence), np.diff(store.hypothesis_offset))
     rank = np.arange(store.n_hypothesis) - store.hypothesis_offset[:-1][sentence]
-    # Dictionaries cost most of the time of writing and gain nothing on numbers that do not repeat.
+    # Dictionary encoding takes most of the writing time and saves nothing on measures.
     columns = ["sentence_id", "hypothesis", "position", "token_id"]
     path = folder / "token.parquet"
     with pq.ParquetWriter(path, token_schema(), use_dictionary=columns) as file:
-        for block in measured_blocks(store, eos=eos):
-            refuse_impossible(store, block)
-            builder.add(block)
+        for block in token_blocks(store, eos=eos):
+            reject_out_of_range(store, block)
+            summation.add(block)
             checks.add(block)
             file.write_table(_token_table(block, sentence, rank))
-    totals = builder.totals()
+    sums = summation.sums()
     refused = refusals(store, None, grid.weights_from)
     heuristics = heuristic_measures(store, member_stores)
-    table = sequence_table(store, totals, grid, refused, heuristics)
+    table = sequence_table(store, sums, grid, refused, heuristics)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),
         folder / "sequence.parquet",
         use_dictionary=list(KEYS),
     )
-    report = checks.report(totals)
+    report = checks.report(sums)
     report["settings"] = {"weights_from": grid.weights_from, "eos": eos}
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
     reason = heuristics_reason(store, member_stores)
@@ -68,10 +67,8 @@ def write_measures(
 
 
 def token_schema() -> pa.Schema:
-    """Columns of token.parquet: where the token stands, then the measures in nats."""
+    """Return the columns of token.parquet: the place of the token, then its measures in nats."""
     import pyarrow as pa
-
-    from pipeline.uncertainty.token import TOKEN_MEASURES
 
     return pa.schema(
         [
@@ -84,7 +81,7 @@ def token_schema() -> pa.Schema:
     )
 
 
-def _token_table(block: Block, sentence: np.ndarray, rank: np.ndarray) -> pa.Table:
+def _token_table(block: TokenBlock, sentence: np.ndarray, rank: np.ndarray) -> pa.Table:
     import pyarrow as pa
 
     lengths = np.diff(block.token_offset)

@@ -1,95 +1,171 @@
-"""Bounds of every token-level measure from the k likeliest tokens and the mass of the rest."""
+"""Bounds of token measures when only the k likeliest tokens and the remaining mass are known."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pipeline.statistics.kernel import Array, Float64, fused_statistics, log_mean
 from pipeline.store import TokenStatistics
-from pipeline.uncertainty.token import Position, measures
+from pipeline.uncertainty.weighted_statistics import WeightedStatistics
 
+# The lowest and the highest value, [token] each, in nats.
 Interval = tuple[Float64, Float64]
 
 
-def token_bounds(
-    topk_logprob: Array,
-    tail_logprob: Array,
-    logprob: Array,
-    log_weight: Float64,
-    vocab_size: int,
-) -> dict[str, Interval]:
-    """The lowest and highest value that each measure can have, name -> ([token], [token]) in nats.
+@dataclass(frozen=True)
+class TopKDistributions:
+    """Distributions of which the k likeliest tokens and the mass of the others are known.
 
-    topk_logprob [token, member, k]: of the k likeliest tokens under PrEx; tail_logprob
-    [token, member]: ln of the mass of the others; logprob [token, member]: of the token that stands
-    there; log_weight [token, member]: ln w_m of ExPr. The k tokens and the tail as one cell give a
-    coarser distribution: its divergences are lower bounds, and its entropy lacks only the tail's
-    own, which lies between the least that its likeliest token allows and ln(vocab_size - k).
-    A reverse divergence within the tail has no upper bound: +inf.
+    topk_logprob [token, member, k]: the k likeliest tokens under PrEx; tail [token, member]: ln of
+    the mass of the other tokens; logprob [token, member]: the realised token; log_weight
+    [token, member]: ln w_m of ExPr. Each method bounds one measure. The k tokens and the tail as
+    one further token form a coarser distribution. Its divergences are lower bounds; its entropies
+    lack only the entropy within the tail.
     """
-    coarse = np.concatenate([topk_logprob, tail_logprob[:, :, np.newaxis]], axis=2, dtype=float)
-    n_member, n_tail = coarse.shape[1], vocab_size - topk_logprob.shape[2]
-    statistics = TokenStatistics(logprob, **fused_statistics(coarse, log_weight))
-    low = measures(Position(statistics, log_weight))
-    high = {name: values.copy() for name, values in low.items()}
-    if n_tail > 1:
-        tail = coarse[:, :, -1]
-        tail_prex = log_mean(tail, -np.log(n_member))
-        tail_expr = log_mean(tail, log_weight)
-        # No token of the tail is likelier under PrEx than the last of the k.
-        log_most = log_mean(coarse[:, :, :-1], -np.log(n_member)).min(axis=1)
-        log_most_member = log_most + np.log(n_member)
-        log_most_expr = log_most_member + log_weight.max(axis=1)
-        most = {
-            "data": (tail, log_most_member[:, np.newaxis]),
-            "prex_entropy": (tail_prex, log_most),
-            "expr_entropy": (tail_expr, log_most_expr),
-        }
-        for name, (mass, most_likely) in most.items():
-            lowest, highest = _tail_entropy(mass, most_likely, n_tail)
-            low[name] = low[name] + (lowest.mean(axis=1) if name == "data" else lowest)
-            high[name] = high[name] + (highest.mean(axis=1) if name == "data" else highest)
-        uniform = np.full_like(tail, -np.log(n_member))
-        high["prex_mi"] = high["prex_mi"] + _tail_information(tail, uniform, n_tail)
-        high["expr_mi_w"] = high["expr_mi_w"] + _tail_information(tail, log_weight, n_tail)
-        high["expr_mi_kl"] = high["expr_mi_kl"] + _tail_divergence(tail, tail_expr, log_weight)
-        if n_member > 1:
-            for name, mass in (("prex_rmi", tail_prex), ("expr_rmi", tail_expr)):
-                high[name] = np.where(np.isneginf(mass), high[name], np.inf)
-    low["expr_mi"] = low["expr_entropy"] - high["data"]
-    high["expr_mi"] = high["expr_entropy"] - low["data"]
-    for side in (low, high):
-        side["prex_epkl"] = side["prex_mi"] + side["prex_rmi"]
-        side["expr_epkl"] = side["expr_mi"] + side["expr_rmi"]
-        side["expr_epkl_w"] = side["expr_mi_w"] + side["expr_rmi"]
-    return {name: (low[name], high[name]) for name in low}
+
+    topk_logprob: Array
+    tail: Float64
+    logprob: Array
+    log_weight: Float64
+    vocab_size: int
+
+    @property
+    def n_tail(self) -> int:
+        """Number of tokens that share the mass of the tail."""
+        return self.vocab_size - int(self.topk_logprob.shape[2])
+
+    @cached_property
+    def coarse(self) -> WeightedStatistics:
+        """Statistics of the coarser distribution."""
+        cells = np.concatenate(
+            [self.topk_logprob, self.tail[:, :, np.newaxis]], axis=2, dtype=float
+        )
+        statistics = TokenStatistics(self.logprob, **fused_statistics(cells, self.log_weight))
+        return WeightedStatistics(statistics, self.log_weight)
+
+    @cached_property
+    def _uniform(self) -> Float64:
+        return np.full_like(self.tail, -np.log(self.tail.shape[1]))
+
+    @cached_property
+    def _tail_prex(self) -> Float64:
+        return log_mean(self.tail, -np.log(self.tail.shape[1]))
+
+    @cached_property
+    def _tail_expr(self) -> Float64:
+        return log_mean(self.tail, self.log_weight)
+
+    @cached_property
+    def _log_most(self) -> Float64:
+        """Upper bound of ln P_PE in the tail: no token there is likelier than the last of the k."""
+        listed = self.topk_logprob.astype(float)
+        highest: Float64 = log_mean(listed, -np.log(listed.shape[1])).min(axis=1)
+        return highest
+
+    def data(self) -> Interval:
+        """Bounds of mean_m H[P_m]."""
+        log_most_member = self._log_most + np.log(self.tail.shape[1])
+        low, high = self._tail_entropy(self.tail, log_most_member[:, np.newaxis])
+        return self.coarse.data + low.mean(axis=1), self.coarse.data + high.mean(axis=1)
+
+    def prex_entropy(self) -> Interval:
+        """Bounds of H[P_PE]."""
+        entropy = self.coarse.statistic("entropy_prex")
+        low, high = self._tail_entropy(self._tail_prex, self._log_most)
+        return entropy + low, entropy + high
+
+    def expr_entropy(self) -> Interval:
+        """Bounds of H[P_EP]."""
+        entropy = self.coarse.statistic("entropy_expr")
+        log_most_expr = self._log_most + np.log(self.tail.shape[1]) + self.log_weight.max(axis=1)
+        low, high = self._tail_entropy(self._tail_expr, log_most_expr)
+        return entropy + low, entropy + high
+
+    def prex_mi(self) -> Interval:
+        """Bounds of H[P_PE] - mean_m H[P_m]."""
+        low = self.coarse.statistic("entropy_prex") - self.coarse.data
+        return low, low + self._tail_information(self._uniform)
+
+    def expr_mi_w(self) -> Interval:
+        """Bounds of H[P_EP] - sum_m w_m H[P_m]."""
+        low = self.coarse.statistic("entropy_expr") - self.coarse.weighted_data
+        return low, low + self._tail_information(self.log_weight)
+
+    def expr_mi(self) -> Interval:
+        """Bounds of H[P_EP] - mean_m H[P_m], from those of its terms."""
+        (low, high), (low_data, high_data) = self.expr_entropy(), self.data()
+        return low - high_data, high - low_data
+
+    def expr_mi_kl(self) -> Interval:
+        """Bounds of mean_m KL(P_m, P_EP)."""
+        low = self.coarse.statistic("cross_member_expr") - self.coarse.data
+        return low, low + self._tail_divergence()
+
+    def prex_rmi(self) -> Interval:
+        """Bounds of mean_m KL(P_PE, P_m); a divergence within the tail has no upper bound."""
+        low = self.coarse.statistic("cross_prex") - self.coarse.statistic("entropy_prex")
+        return low, self._unbounded_in_tail(low, self._tail_prex)
+
+    def expr_rmi(self) -> Interval:
+        """Bounds of mean_m KL(P_EP, P_m); a divergence within the tail has no upper bound."""
+        low = self.coarse.statistic("cross_expr") - self.coarse.statistic("entropy_expr")
+        return low, self._unbounded_in_tail(low, self._tail_expr)
+
+    def prex_epkl(self) -> Interval:
+        """Bounds of prex_mi + prex_rmi."""
+        return _sum(self.prex_mi(), self.prex_rmi())
+
+    def expr_epkl(self) -> Interval:
+        """Bounds of expr_mi + expr_rmi."""
+        return _sum(self.expr_mi(), self.expr_rmi())
+
+    def expr_epkl_w(self) -> Interval:
+        """Bounds of expr_mi_w + expr_rmi."""
+        return _sum(self.expr_mi_w(), self.expr_rmi())
+
+    def _tail_entropy(self, log_mass: Float64, log_most: Float64) -> Interval:
+        """Bounds of r H(tail) for a tail of mass r whose tokens do not exceed exp(log_most)."""
+        mass = np.exp(log_mass)
+        if self.n_tail <= 1:
+            return np.zeros_like(mass), np.zeros_like(mass)
+        possible = mass > 0
+        excess = np.where(possible, log_mass, 0.0) - np.where(possible, log_most, 0.0)
+        return mass * np.maximum(0.0, excess), mass * np.log(self.n_tail)
+
+    def _tail_information(self, log_weight: Float64) -> Float64:
+        """Upper bound of the information of a tail token on the member: H(member | tail), ln n."""
+        total = log_mean(self.tail, log_weight)
+        if self.n_tail <= 1:
+            return np.zeros_like(total)
+        joint = self.tail + log_weight
+        share = np.exp(joint - np.where(np.isneginf(total), 0.0, total)[:, np.newaxis])
+        terms = np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0)), 0.0)
+        bounded: Float64 = np.exp(total) * np.minimum(-terms.sum(axis=1), np.log(self.n_tail))
+        return bounded
+
+    def _tail_divergence(self) -> Float64:
+        """mean_m r_m ln(r_EP / (w_m r_m)): the most that the tail adds to mean_m KL(P_m, P_EP)."""
+        tail, tail_expr, log_weight = self.tail, self._tail_expr, self.log_weight
+        if self.n_tail <= 1:
+            return np.zeros_like(tail_expr)
+        possible = ~np.isneginf(tail)
+        weighted = ~np.isneginf(log_weight)
+        known = np.where(possible & weighted, tail + log_weight, tail_expr[:, np.newaxis])
+        with np.errstate(invalid="ignore"):
+            terms = np.exp(tail) * (tail_expr[:, np.newaxis] - known)
+        terms = np.where(possible, np.where(weighted, terms, np.inf), 0.0)
+        mean: Float64 = terms.mean(axis=1)
+        return mean
+
+    def _unbounded_in_tail(self, low: Float64, log_mass: Float64) -> Float64:
+        """Infinity where several members share a tail that has mass; the lower bound elsewhere."""
+        if self.n_tail <= 1 or self.tail.shape[1] == 1:
+            return low
+        return np.where(np.isneginf(log_mass), low, np.inf)
 
 
-def _tail_entropy(log_mass: Float64, log_most: Float64, n_tail: int) -> Interval:
-    """r H(tail) at least and at most, where no token of the tail exceeds exp(log_most)."""
-    mass = np.exp(log_mass)
-    possible = mass > 0
-    excess = np.where(possible, log_mass, 0.0) - np.where(possible, log_most, 0.0)
-    return mass * np.maximum(0.0, excess), mass * np.log(n_tail)
-
-
-def _tail_information(tail: Float64, log_weight: Float64, n_tail: int) -> Float64:
-    """What a token within the tail can tell of the member: at most H(member | tail) and ln n."""
-    joint = tail + log_weight
-    total = log_mean(tail, log_weight)
-    share = np.exp(joint - np.where(np.isneginf(total), 0.0, total)[:, np.newaxis])
-    entropy = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0)), 0.0).sum(axis=1)
-    bounded: Float64 = np.exp(total) * np.minimum(entropy, np.log(n_tail))
-    return bounded
-
-
-def _tail_divergence(tail: Float64, tail_expr: Float64, log_weight: Float64) -> Float64:
-    """Mean over members of r_m ln(r_EP / (w_m r_m)), the most that KL(P_m || P_EP) can add."""
-    possible = ~np.isneginf(tail)
-    weighted = ~np.isneginf(log_weight)
-    known = np.where(possible & weighted, tail + log_weight, tail_expr[:, np.newaxis])
-    with np.errstate(invalid="ignore"):
-        terms = np.exp(tail) * (tail_expr[:, np.newaxis] - known)
-    terms = np.where(possible, np.where(weighted, terms, np.inf), 0.0)
-    mean: Float64 = terms.mean(axis=1)
-    return mean
+def _sum(first: Interval, second: Interval) -> Interval:
+    return first[0] + second[0], first[1] + second[1]

@@ -12,9 +12,9 @@ from pipeline.metrics.performance import sentence_nll
 from pipeline.quality.statistic import point
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence
-from pipeline.report.names import POSTERIORS
 from pipeline.statistics.subsets import subsets
 from pipeline.store import SUBSET, open_store
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

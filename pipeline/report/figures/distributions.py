@@ -20,7 +20,7 @@ from pipeline.quality.statistic import FloatArray
 from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, outline, panels, shared_legend
 from pipeline.report.figures.evidence import TaskEvidence
-from pipeline.report.names import POSTERIORS
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,18 +17,9 @@ from pipeline.metrics.decodes import (
 )
 from pipeline.quality.kinds import Quality
 from pipeline.quality.statistic import FloatArray
-from pipeline.report.names import parts_of
 from pipeline.store import SEARCHES, SUBSET
 
 _QUALITIES = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
-
-
-def measure(name: str) -> str:
-    """`prex_rmi_s` -> `M S-IW (PrEx)`; a name of another form stays as it is."""
-    parts = parts_of(name)
-    if parts is None or parts.estimator is None:
-        return name
-    return f"{parts.kind.letter} {parts.estimator}{parts.kind.remark} ({parts.posterior})"
 
 
 def error(quality: Quality) -> str:

@@ -11,6 +11,7 @@ from pipeline.metrics.rejection import rejection_curve
 from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend
 from pipeline.report.figures.evidence import TaskEvidence, usable
+from pipeline.report.names import short_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,7 +109,7 @@ def _draw_curves(data: pd.DataFrame) -> Figure:
                 continue
             replaced, error = rows["replaced_percent"], rows["error_percent"].to_numpy()
             style = line(place, len(rows))
-            label = order if order in (_ORACLE, _RANDOM) else names.measure(order)
+            label = order if order in (_ORACLE, _RANDOM) else short_label(order)
             curve.plot(replaced, error, label=label, **style)
             gain.plot(replaced, random - error, label=label, **style)
         curve.set_title(test_set)
@@ -128,7 +129,7 @@ def _draw_example(data: pd.DataFrame) -> Figure:
     curves = {str(order): rows["error_percent"].to_numpy() for order, rows in data.groupby("order")}
     measure = next(order for order in curves if order not in (_ORACLE, _RANDOM))
     ratio = data.loc[data["order"] == measure, "prr_percent"].iloc[0]
-    shown = f"{names.measure(measure)}: PRR {ratio:.1f} percent"
+    shown = f"{short_label(measure)}: PRR {ratio:.1f} percent"
     for axis, order, hatch in zip(axes, (_ORACLE, measure), ("///", "..."), strict=True):
         label = _ORACLE if order == _ORACLE else shown
         axis.plot(replaced, curves[_RANDOM], label=_RANDOM, **line(1, len(replaced)))

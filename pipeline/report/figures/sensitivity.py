@@ -12,12 +12,11 @@ import pandas as pd
 from pipeline.metrics.detection import roc_auc
 from pipeline.metrics.rejection import prediction_rejection_ratio
 from pipeline.quality.statistic import FloatArray
-from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence, usable
+from pipeline.report.names import short_label
 from pipeline.store import Store, open_store
-from pipeline.uncertainty.blocks import measured_blocks
-from pipeline.uncertainty.hypothesis import TotalsBuilder
+from pipeline.uncertainty.blocks import HypothesisSummation, token_blocks
 from pipeline.uncertainty.sequence import Grid, sequence_table
 
 if TYPE_CHECKING:
@@ -110,10 +109,10 @@ def _sweep(evidence: TaskEvidence, part: str, setting: str, grid: Grid) -> Sweep
 
 
 def _table(store: Store, grid: Grid) -> pd.DataFrame:
-    builder = TotalsBuilder(store)
-    for block in measured_blocks(store):
-        builder.add(block)
-    return sequence_table(store, builder.totals(), grid, dict.fromkeys(_MEASURES), {})
+    summation = HypothesisSummation(store)
+    for block in token_blocks(store):
+        summation.add(block)
+    return sequence_table(store, summation.sums(), grid, dict.fromkeys(_MEASURES), {})
 
 
 def _detection(
@@ -149,7 +148,7 @@ def _draw(data: pd.DataFrame, label: str, logarithmic: bool) -> Figure:
             axis.plot(
                 points["at"],
                 points["percent"],
-                label=names.measure(name),
+                label=short_label(name),
                 **line(place, len(points)),
             )
         axis.set_title(test_set)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pipeline.errors import DataError
 from pipeline.metrics.decodes import Measures, measure_table, read_measures
 from pipeline.quality.kinds import Quality
-from pipeline.report.names import POSTERIORS
 from pipeline.store import Flag, Store
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 # Column of token.parquet, behind the posterior's name -> its name on the page.
-TOKEN_MEASURES = {"entropy": "total", "mi": "mutual_information", "rmi": "reverse_information"}
+_SHOWN_MEASURES = {"entropy": "total", "mi": "mutual_information", "rmi": "reverse_information"}
 _TOKEN_DECIMALS = 3
 _LOGPROB_DECIMALS = 2
 _SCORE_DECIMALS = 3
@@ -144,7 +144,7 @@ def _token_frame(parquet: Path, store: Store, n_sentence: int) -> pd.DataFrame:
 
 def _token_columns(store: Store) -> dict[str, str]:
     posterior = store.combination if store.combination in POSTERIORS else "prex"
-    return {f"{posterior}_{name}": shown for name, shown in TOKEN_MEASURES.items()}
+    return {f"{posterior}_{name}": shown for name, shown in _SHOWN_MEASURES.items()}
 
 
 def _ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

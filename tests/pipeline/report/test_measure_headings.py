@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.report.names import measure_header
-from pipeline.uncertainty.hypothesis import FORMS
-from pipeline.uncertainty.token import TOKEN_MEASURES
+from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_headings_of_a_measure(column: str, group: str, heading: str, latex: str
 
 
 def test_every_measure_has_headings() -> None:
-    names = [*FORMS, *TOKEN_MEASURES]
+    names = [*SEQUENCE_MEASURES, *TOKEN_MEASURES]
     _, measures = measure_header([], names, "B")
     assert len(measures) == len(names)

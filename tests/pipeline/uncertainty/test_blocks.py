@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import ConfigError
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty import blocks
-from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.blocks import token_blocks
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -30,7 +30,7 @@ def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
 
 
 def ranges(store: Store, members: list[int] | None = None) -> list[tuple[int, int]]:
-    return [(one.first, one.last) for one in measured_blocks(store, members)]
+    return [(one.first, one.last) for one in token_blocks(store, members)]
 
 
 def test_a_block_is_filled_with_whole_hypotheses(
@@ -58,9 +58,9 @@ def test_a_block_of_distributions_counts_the_vocabulary(
 def test_blocks_hold_the_same_numbers_however_they_are_cut(
     store: Store, monkeypatch: pytest.MonkeyPatch, members: list[int] | None, eos: str
 ) -> None:
-    (whole,) = measured_blocks(store, members, eos)
+    (whole,) = token_blocks(store, members, eos)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 1)
-    single = list(measured_blocks(store, members, eos))
+    single = list(token_blocks(store, members, eos))
     assert [one.token_offset.tolist() for one in single] == [[0, length] for length in LENGTHS]
     assert whole.token_offset.tolist() == [0, *np.cumsum(LENGTHS)]
     np.testing.assert_array_equal(np.concatenate([o.token_id for o in single]), whole.token_id)
@@ -71,7 +71,7 @@ def test_blocks_hold_the_same_numbers_however_they_are_cut(
 
 def test_the_end_of_a_finished_hypothesis_is_silent_if_asked(store: Store) -> None:
     ends = np.cumsum(LENGTHS) - 1
-    (with_end,), (without,) = measured_blocks(store), measured_blocks(store, eos="zero")
+    (with_end,), (without,) = token_blocks(store), token_blocks(store, eos="zero")
     for name, values in without.measures.items():
         expected = with_end.measures[name].copy()
         if not name.endswith(("score", "pmi")):
@@ -85,7 +85,7 @@ def test_of_a_subset_without_distributions_only_logprobs_are_known(
 ) -> None:
     made = random_hypothesis(0, 4)
     store = store_of([[made]], n_member=3, vocab_size=8)
-    (block,) = measured_blocks(store, [2, 0])
+    (block,) = token_blocks(store, [2, 0])
     assert set(block.measures) == {"prex_score", "prex_pmi", "expr_score", "expr_pmi"}
     pair = np.exp(made.statistics.logprob[:, [2, 0]])
     np.testing.assert_allclose(block.measures["prex_score"], -np.log(pair.mean(axis=1)), rtol=1e-5)
@@ -93,5 +93,5 @@ def test_of_a_subset_without_distributions_only_logprobs_are_known(
 
 @pytest.mark.parametrize("members", [[], [0, 0], [2], [-1], [0, 1, 2]])
 def test_members_that_the_store_does_not_have(store: Store, members: list[int]) -> None:
-    with pytest.raises(ConfigError, match=r"distinct places in \[0, 2\) of .*, got \["):
-        next(measured_blocks(store, members))
+    with pytest.raises(ConfigError, match=r"distinct indices in \[0, 2\) of .* \(got \["):
+        next(token_blocks(store, members))

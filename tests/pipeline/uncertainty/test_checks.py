@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline.store import Hypothesis, Store, TokenStatistics
-from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.blocks import HypothesisSummation, token_blocks
 from pipeline.uncertainty.checks import StoreChecks
-from pipeline.uncertainty.hypothesis import TotalsBuilder
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -42,11 +41,11 @@ def hypothesis(token_logprob: list[float], score: float = 0.0, **changed: Any) -
 
 
 def report(store: Store) -> dict[str, Any]:
-    builder, checks = TotalsBuilder(store), StoreChecks(store)
-    for block in measured_blocks(store):
+    builder, checks = HypothesisSummation(store), StoreChecks(store)
+    for block in token_blocks(store):
         builder.add(block)
         checks.add(block)
-    return checks.report(builder.totals())
+    return checks.report(builder.sums())
 
 
 @pytest.mark.parametrize(

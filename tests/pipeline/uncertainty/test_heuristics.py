@@ -52,14 +52,14 @@ def test_no_value_without_member_stores(store_of: StoreOf, random_hypothesis: Ma
 
 def test_decodes_of_several_members_are_refused(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
-    with pytest.raises(StoreError, match="n_member must be 1, as a single member decoded, got 3"):
+    with pytest.raises(StoreError, match=r"n_member must be 1 \(got 3\)"):
         heuristic_measures(ensemble, [ensemble] * 3)
 
 
 def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]] * 2, n_member=3, vocab_size=8)
     members = [single(store_of, random_hypothesis, ["a"]) for _ in range(3)]
-    with pytest.raises(StoreError, match="/sentence/source must be that of"):
+    with pytest.raises(StoreError, match="/sentence/source differs from that of"):
         heuristic_measures(ensemble, members)
 
 
@@ -73,9 +73,9 @@ def test_member_stores_must_be_of_one_set_and_of_each_member(
         for name, test_set in (("red", "LTC"), ("blue", "LTC"), ("blue", "LTO"))
     )
     assert heuristic_measures(ensemble, [blue, red])["xwer"] == [0]
-    with pytest.raises(StoreError, match="one each of red, blue, got those of red, red"):
+    with pytest.raises(StoreError, match=r"red, blue \(got red, red\)"):
         heuristic_measures(ensemble, [red, red])
-    with pytest.raises(StoreError, match=r"attribute test_set must be LTC, .* got LTO"):
+    with pytest.raises(StoreError, match=r"attribute test_set must be LTC, .* \(got LTO\)"):
         heuristic_measures(ensemble, [red, other])
 
 

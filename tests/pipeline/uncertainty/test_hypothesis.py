@@ -1,24 +1,27 @@
-"""Totals of hypotheses and the values that enter a measure, by hand."""
+"""Quantities of hypotheses that sequence measures average, by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from pipeline.uncertainty.hypothesis import CHAIN, FORMS, HypothesisTotals, log_variance
+from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 
 INF = np.inf
+CHAIN = [name for name, measure in TOKEN_MEASURES.items() if measure.chain is not None]
 # P(y) under the members 1/2 and 1/8, of two tokens.
 PROBABILITY = np.array([[0.5, 0.125]])
 
 
-def totals(
+def sums(
     logprob_member: np.ndarray, prex: float = -1.0, expr: float = -2.0, length: float = 2.0
-) -> HypothesisTotals:
+) -> HypothesisSums:
     n = len(logprob_member)
     chain = {name: np.full(n, 10.0 + place) for place, name in enumerate(CHAIN)}
     logprob = {"prex": np.full(n, prex), "expr": np.full(n, expr)}
-    return HypothesisTotals(np.full(n, length), logprob_member, logprob, chain)
+    return HypothesisSums(np.full(n, length), logprob_member, logprob, chain)
 
 
 @pytest.mark.parametrize(
@@ -38,34 +41,39 @@ def totals(
     ],
 )
 def test_values_of_a_hypothesis(name: str, value: float, rate: bool) -> None:
-    given = totals(np.log(PROBABILITY))
-    assert FORMS[name].value(given, False) == pytest.approx([value])
-    assert FORMS[name].value(given, True) == pytest.approx([value / 2 if rate else value])
+    given = sums(np.log(PROBABILITY))
+    assert SEQUENCE_MEASURES[name].values(given, False) == pytest.approx([value])
+    assert SEQUENCE_MEASURES[name].values(given, True) == pytest.approx(
+        [value / 2 if rate else value]
+    )
 
 
 def test_only_the_chain_forms_need_distributions() -> None:
-    assert {name for name, form in FORMS.items() if not form.members_only} == {
-        f"{name}_c" for name in CHAIN
+    needs_distributions = {
+        name for name, measure in SEQUENCE_MEASURES.items() if not measure.members_only
     }
+    assert needs_distributions == {f"{name}{form}" for name in CHAIN for form in ("_c", "_cmc")}
 
 
 def test_values_of_impossible_hypotheses() -> None:
     """-inf under one member; under all of them; the posterior gives it 0 with them."""
     one, every = np.array([[-INF, -1.0]]), np.array([[-INF, -INF]])
     for name in ("var_logp", "var_logp_ln"):
-        assert FORMS[name].value(totals(one), True).tolist() == [INF]
-        assert FORMS[name].value(totals(every), True).tolist() == [0]
-    assert FORMS["prex_rmi_s"].value(totals(one), False).tolist() == [INF]
-    assert FORMS["prex_rmi_s"].value(totals(every, prex=-INF), False).tolist() == [0]
-    assert FORMS["prex_entropy_s"].value(totals(every, prex=-INF), False).tolist() == [INF]
+        assert SEQUENCE_MEASURES[name].values(sums(one), True).tolist() == [INF]
+        assert SEQUENCE_MEASURES[name].values(sums(every), True).tolist() == [0]
+    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(one), False).tolist() == [INF]
+    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(every, prex=-INF), False).tolist() == [0]
+    assert SEQUENCE_MEASURES["prex_entropy_s"].values(sums(every, prex=-INF), False).tolist() == [
+        INF
+    ]
 
 
 def test_a_certain_hypothesis_has_the_entropy_zero_and_not_minus_zero() -> None:
-    value = FORMS["prex_entropy_s"].value(totals(np.zeros((1, 2)), prex=0.0), False)
+    value = SEQUENCE_MEASURES["prex_entropy_s"].values(sums(np.zeros((1, 2)), prex=0.0), False)
     assert not np.signbit(value).any()
 
 
 def test_the_logarithm_of_a_variance_does_not_underflow() -> None:
     given = np.array([np.log([0.5, 0.125]), np.log([0.5, 0.125]) - 3000, [-INF, -INF], [-9.0, -9]])
     expected = 2 * np.log(0.1875) + np.array([0, -6000, -INF, -INF])
-    np.testing.assert_allclose(log_variance(totals(given)), expected)
+    np.testing.assert_allclose(sums(given).log_variance(), expected)

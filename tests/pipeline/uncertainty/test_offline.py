@@ -1,4 +1,4 @@
-"""What a store leaves on disk: tables without NaN, and the checks of its own numbers."""
+"""Files that are written for a store: tables without NaN, and checks of its numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 from pipeline.errors import ConfigError, StoreError
 from pipeline.store import Hypothesis, Store, TopK, open_store
-from pipeline.uncertainty.blocks import measured_blocks
-from pipeline.uncertainty.checks import MAY_BE_NEGATIVE, refuse_impossible, refuse_nan
+from pipeline.uncertainty.blocks import token_blocks
+from pipeline.uncertainty.checks import reject_nan, reject_out_of_range
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
 from pipeline.uncertainty.token import token_measures, token_statistics
@@ -99,7 +99,7 @@ def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tm
     assert report["identical_members"] == [["member_0", "member_1"]]
 
 
-def test_case_1_what_a_member_excludes_is_reported_and_nothing_is_nan(
+def test_case_1_tokens_that_a_member_excludes_are_reported_without_nan(
     store_of: StoreOf, tmp_path: Path
 ):
     """Vocabulary entries of probability 0: one in one member, one in all, one at a chosen token."""
@@ -124,13 +124,13 @@ def test_case_1_what_a_member_excludes_is_reported_and_nothing_is_nan(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"entropy_prex": -0.5}, r"prex_mi must be >= 0, got -"),
-        ({"entropy_expr": 1.0}, r"expr_entropy must be <= ln\(vocab_size=8\), got 2\."),
-        ({"cross_expr": -0.5}, r"expr_rmi must be >= 0, got -"),
-        ({"logprob": 0.5}, r"prex_score must be >= 0, got -0\.5"),
+        ({"entropy_prex": -0.5}, r"prex_mi must be at least 0 .got -"),
+        ({"entropy_expr": 1.0}, r"expr_entropy must be at most ln\(vocab_size=8\) .got 2\."),
+        ({"cross_expr": -0.5}, r"expr_rmi must be at least 0 .got -"),
+        ({"logprob": 0.5}, r"prex_score must be at least 0 .got -0\.5"),
     ],
 )
-def test_an_impossible_measure_stops_with_all_names(
+def test_out_of_range_measures_are_rejected_with_their_place(
     store_of: StoreOf,
     random_hypothesis: Make,
     tmp_path: Path,
@@ -160,29 +160,27 @@ def test_mi_and_epkl_of_expr_may_be_negative(
     sure = np.full_like(base.statistics.entropy_expr, 1e-3)
     statistics = replace(base.statistics, entropy_expr=sure, cross_expr=sure)
     store = store_of([[replace(base, statistics=statistics)]], n_member=3, vocab_size=8)
-    values = next(measured_blocks(store)).measures
+    values = next(token_blocks(store)).measures
     assert values["expr_mi"].max() < -0.5
     assert values["expr_epkl"].max() < -0.5
-    for name in MAY_BE_NEGATIVE:
-        assert name in values
     weighted = {name: values[name] for name in ("expr_mi", "expr_epkl")}
-    refuse_impossible(store, replace(next(measured_blocks(store)), measures=weighted))
+    reject_out_of_range(store, replace(next(token_blocks(store)), measures=weighted))
 
 
-def test_a_sequence_measure_that_is_nan_stops_with_its_sentence(
+def test_nan_of_a_sequence_measure_is_rejected_with_its_sentence(
     store_of: StoreOf, random_hypothesis: Make
 ):
     store = store_of([[], [random_hypothesis(0)]], test_set="MED", n_member=3, vocab_size=8)
-    refuse_nan(store, "prex_rmi_s", np.array([np.nan, 0.0]))
-    with pytest.raises(StoreError, match=r"MED, sentence 1: prex_rmi_s must be a number, got nan"):
-        refuse_nan(store, "prex_rmi_s", np.array([np.nan, np.nan]))
+    reject_nan(store, "prex_rmi_s", np.array([np.nan, 0.0]))
+    with pytest.raises(StoreError, match=r"MED, sentence 1: prex_rmi_s must be a number .got nan"):
+        reject_nan(store, "prex_rmi_s", np.array([np.nan, np.nan]))
 
 
 @pytest.mark.parametrize("keeps", ["full", "topk"])
-def test_another_token_than_that_of_the_distributions(
+def test_token_ids_must_match_the_distributions(
     store_of: StoreOf, random_hypothesis: Make, tmp_path: Path, keeps: str
 ):
-    """Token ids that slipped by one: no statistic of the distributions can show it."""
+    """Token ids that are off by one: the statistics of the distributions do not show it."""
     base = random_hypothesis(0, full="float32")
     assert base.full_logprob is not None
     slipped = (np.asarray(base.token_id) + 1) % 8
@@ -199,20 +197,20 @@ def test_another_token_than_that_of_the_distributions(
         assert report["ok"] != off
 
 
-def test_measures_of_ones_own(store: Store, tmp_path: Path):
+def test_extra_measures(store: Store, tmp_path: Path):
     def hypotheses(store: Store, *, beam: int, temperature: float, length_norm: bool) -> np.ndarray:
         return np.minimum(np.diff(store.hypothesis_offset), beam)
 
     write_measures(store, tmp_path, replace(GRID, extra={"n_best": hypotheses}))
     table = pd.read_parquet(tmp_path / "sequence.parquet")
     assert table[table.beam == 3].n_best.tolist()[:3] == [2, 0, 3]
-    with pytest.raises(ConfigError, match=r"extra_measures\.short must give one value a sentence"):
+    with pytest.raises(ConfigError, match=r"extra_measures\.short: must return one value"):
         write_measures(store, tmp_path, replace(GRID, extra={"short": lambda store, **_: [1.0]}))
-    with pytest.raises(ConfigError, match=r"extra_measures\.var_p must have a name of its own"):
+    with pytest.raises(ConfigError, match=r"extra_measures\.var_p: the name is taken"):
         write_measures(store, tmp_path, replace(GRID, extra={"var_p": hypotheses}))
 
 
-def test_files_do_not_depend_on_the_blocks(
+def test_files_do_not_depend_on_block_size(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     folders = [tmp_path / name for name in ("whole", "cut")]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.store import Hypothesis, Store, TopK
 from pipeline.uncertainty import checks as recompute
-from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.blocks import token_blocks
 from pipeline.uncertainty.checks import recomputed_differences
 from pipeline.uncertainty.token import token_statistics
 
@@ -22,7 +22,7 @@ SIZE = {"n_member": 3, "vocab_size": 8}
 
 def differences(store: Store) -> dict[str, tuple[np.ndarray, float]]:
     found: dict[str, Any] = {}
-    for block in measured_blocks(store):
+    for block in token_blocks(store):
         for name, difference, tolerance in recomputed_differences(store, block):
             earlier = found.get(name, (np.empty((0, *difference.shape[1:])), tolerance))[0]
             found[name] = np.concatenate([earlier, difference]), tolerance

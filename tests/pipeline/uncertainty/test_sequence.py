@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 
 from pipeline.errors import ConfigError, StoreError
 from pipeline.store import Hypothesis, Store
-from pipeline.uncertainty.blocks import measured_blocks
+from pipeline.uncertainty.blocks import token_blocks
 from pipeline.uncertainty.sequence import sequence_measures
 from pipeline.uncertainty.token import token_statistics
 
@@ -90,7 +90,7 @@ def test_blocks_do_not_enter_a_result(
     settings: dict[str, Any] = {"beam": 4, "temperature": 2, "length_norm": True}
     whole = sequence_measures(store, **settings)
     monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
-    assert len(list(measured_blocks(store))) == 9
+    assert len(list(token_blocks(store))) == 9
     assert_frame_equal(sequence_measures(store, **settings), whole, rtol=1e-12)
 
 
@@ -237,7 +237,7 @@ def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesi
     assert "prex_mi_c" not in table
     with pytest.raises(StoreError, match="cannot give prex_mi_c: a subset of members needs"):
         sequence_measures(store, measures=["prex_mi_c"], **settings)
-    with pytest.raises(ConfigError, match=r"members must be distinct places in \[0, 3\)"):
+    with pytest.raises(ConfigError, match=r"members: must be distinct indices in \[0, 3\)"):
         sequence_measures(store, **(settings | {"members": [0, 3]}))
 
 
@@ -248,7 +248,7 @@ def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesi
         ({"sampling_temperature": 0.7}, "prex_rmi_smc", "sampling_temperature=0.7"),
         ({"sampling_top_k": 5}, "prex_rmi_smc", "sampling_top_k=5"),
         ({"sampling_top_p": 0.9}, "prex_rmi_smc", "sampling_top_p=0.9"),
-        ({}, "expr_rmi_smc", "samples of expr, this has combination=prex"),
+        ({}, "expr_rmi_smc", "samples of expr, not combination=prex"),
         ({}, "epkl_mc", "samples of each member"),
         ({}, "prex_rmi_s", "not importance-weighted"),
     ],
@@ -284,7 +284,7 @@ def test_a_sample_that_its_own_member_excludes_is_refused(
     drawn = replace(drawn, statistics=replace(drawn.statistics, logprob=excluded))
     sampled = {"regime": "sample", "combination": "member"}
     store = store_of([[drawn]], **(SIZE | sampled))
-    with pytest.raises(StoreError, match="sentence 0, hypothesis 0: the member that drew it must"):
+    with pytest.raises(StoreError, match="sentence 0, hypothesis 0: the member that drew"):
         sequence_measures(store, beam=1, temperature=1, length_norm=True)
 
 
@@ -309,7 +309,7 @@ def test_hypotheses_that_no_posterior_decoded_need_one_to_be_named(
     store = store_of([sentence], combination="member", **SIZE)
     settings: dict[str, Any] = {"beam": 2, "temperature": 1, "length_norm": True}
     assert "prex_entropy_s" not in sequence_measures(store, **settings)
-    with pytest.raises(StoreError, match="weights need the posterior that decoded, this has comb"):
+    with pytest.raises(StoreError, match="weights need the posterior that decoded, not comb"):
         sequence_measures(store, measures=["prex_entropy_s"], **settings)
     prex = store_of([[random_hypothesis(seed) for seed in range(2)]], **SIZE)
     assert_frame_equal(
@@ -320,7 +320,7 @@ def test_hypotheses_that_no_posterior_decoded_need_one_to_be_named(
 
 def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make):
     store = store_of([[random_hypothesis(0)]], **SIZE)
-    with pytest.raises(ConfigError, match="prex_entrpy_c is not a measure"):
+    with pytest.raises(ConfigError, match="measures: prex_entrpy_c is not a measure"):
         sequence_measures(
             store, beam=1, temperature=1, length_norm=True, measures=["prex_entrpy_c"]
         )
@@ -344,7 +344,7 @@ def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make
 )
 def test_settings_out_of_range(store_of: StoreOf, change: dict[str, Any]):
     settings: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True}
-    with pytest.raises(ConfigError, match=f"{next(iter(change))} must be"):
+    with pytest.raises(ConfigError, match=f"{next(iter(change))}: must be"):
         sequence_measures(store_of([[]], **SIZE), **(settings | change))
 
 

@@ -218,12 +218,12 @@ def test_float32_pass_with_impossible_tokens(case: tuple[Float64, NDArray[np.int
     [
         (np.zeros((2, 3)), [0, 0], r"must be \[token, member, vocab\]"),
         (np.zeros((1, 1, 3, 2)), [0], r"must be \[token, member, vocab\]"),
-        (np.zeros((2, 1, 3)), [0], r"token whole numbers \[token\]"),
+        (np.zeros((2, 1, 3)), [0], r"and whole numbers \[token\]"),
         (np.zeros((1, 1, 3)), [1.0], "whole numbers"),
-        (np.zeros((1, 1, 3)), [3], r"must lie in \[0, 3\), got 3"),
-        (np.zeros((1, 1, 3)), [-1], r"must lie in \[0, 3\), got -1"),
-        (np.array([[[0.0, -np.inf]], [[np.nan, 0.0]]]), [0, 1], "NaN, got one at token 1"),
-        (np.array([[[0.0, 0.0]], [[0.0, np.nan]]], np.float32), [0, 0], "got one at token 1"),
+        (np.zeros((1, 1, 3)), [3], r"must lie in \[0, 3\) \(got 3"),
+        (np.zeros((1, 1, 3)), [-1], r"must lie in \[0, 3\) \(got -1"),
+        (np.array([[[0.0, -np.inf]], [[np.nan, 0.0]]]), [0, 1], "NaN at token 1"),
+        (np.array([[[0.0, 0.0]], [[0.0, np.nan]]], np.float32), [0, 0], "NaN at token 1"),
     ],
 )
 def test_bad_arrays_are_refused(logprob: Float64, token: list[float], message: str):

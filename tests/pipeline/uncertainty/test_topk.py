@@ -16,8 +16,8 @@ from pipeline.statistics.kernel import expr_log_weight
 from pipeline.store import Hypothesis, Store, TopK
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
-from pipeline.uncertainty.token import prefix_logprob, token_measures
-from pipeline.uncertainty.topk import token_bounds
+from pipeline.uncertainty.token import token_bounds, token_measures
+from pipeline.uncertainty.weighted_statistics import prefix_logprob
 
 
 def top_of(logprob: np.ndarray, k: int) -> TopK:

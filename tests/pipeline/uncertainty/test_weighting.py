@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.uncertainty.hypothesis import (
+from pipeline.uncertainty.weighting import (
     Selection,
     first_hypotheses,
     first_of_member,

@@ -1,0 +1,93 @@
+"""Token statistics with the weights of the members under ExPr: what token measures are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.statistics.kernel import Array, Float64, expr_log_weight, log_mean, member_mean
+from pipeline.store import TokenStatistics
+
+
+@dataclass(frozen=True)
+class WeightedStatistics:
+    """Statistics of tokens, and the log-weights of the members in ExPr.
+
+    log_weight [token, member]: ln w_m, with w_m proportional to P(y_<l | x, theta_m). Quantities
+    that several measures share are computed once; they are [token], in nats.
+    """
+
+    statistics: TokenStatistics
+    log_weight: Float64
+
+    def statistic(self, name: str) -> Float64:
+        """Return a statistic of the posterior, [token], in float64."""
+        values: Array = getattr(self.statistics, name)
+        return values.astype(np.float64)
+
+    @cached_property
+    def data(self) -> Float64:
+        """Mean entropy of the members: mean_m H[P_m]."""
+        return member_mean(self.statistics.entropy_member)
+
+    @cached_property
+    def weighted_data(self) -> Float64:
+        """Entropy of the members weighted as in ExPr: sum_m w_m H[P_m]."""
+        entropy = self.statistics.entropy_member
+        total: Float64 = np.einsum("tm,tm->t", np.exp(self.log_weight), entropy, dtype=np.float64)
+        return total
+
+    @cached_property
+    def prex_score(self) -> Float64:
+        """-ln P_PE of the realised token."""
+        logprob = self.statistics.logprob
+        return 0.0 - log_mean(logprob, -np.log(logprob.shape[1]))
+
+    @cached_property
+    def expr_score(self) -> Float64:
+        """-ln P_EP of the realised token."""
+        return 0.0 - log_mean(self.statistics.logprob, self.log_weight)
+
+    def pointwise_mutual_information(self, score: Float64) -> Float64:
+        """mean_m (ln P_post - ln P_m) of the realised token; 0 where the posterior excludes it.
+
+        score [token]: -ln P_post of the realised token.
+        """
+        possible = np.isfinite(score)
+        mean = member_mean(self.statistics.logprob)
+        return np.where(possible, -mean - np.where(possible, score, 0.0), 0.0)
+
+
+def weighted_statistics(
+    statistics: TokenStatistics, token_offset: NDArray[np.integer]
+) -> WeightedStatistics:
+    """Add the ExPr weights to the statistics of complete hypotheses.
+
+    token_offset [hypothesis + 1]: where the tokens of each hypothesis begin, from 0.
+    """
+    prefix = prefix_logprob(statistics.logprob, token_offset)
+    return WeightedStatistics(statistics, expr_log_weight(prefix))
+
+
+def prefix_logprob(logprob: Array, token_offset: NDArray[np.integer]) -> Float64:
+    """Return ln P(y_<l | x, theta_m) at each token of each hypothesis, [token, member].
+
+    logprob [token, member] in nats; token_offset [hypothesis + 1], from 0.
+    """
+    values = np.asarray(logprob, dtype=np.float64)
+    impossible = np.isneginf(values)
+    # -inf is counted separately: a running sum could not recover at the next hypothesis.
+    finite = _running_sum(np.where(impossible, 0.0, values), token_offset)
+    if not impossible.any():
+        return finite
+    return np.where(_running_sum(impossible.astype(np.float64), token_offset) > 0, -np.inf, finite)
+
+
+def _running_sum(values: Float64, token_offset: NDArray[np.integer]) -> Float64:
+    before: Float64 = np.zeros((len(values) + 1, values.shape[1]))
+    np.cumsum(values, axis=0, out=before[1:])
+    start = np.repeat(token_offset[:-1], np.diff(token_offset))
+    return before[:-1] - before[start]
