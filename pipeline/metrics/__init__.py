@@ -1,17 +1,17 @@
-"""Quality, error detection and out-of-domain detection, each with its interval."""
+"""Error detection, out-of-domain detection and calibration, each with bootstrap intervals."""
 
-from pipeline.metrics.bootstrap import Estimate, estimate, resample_weights
+from pipeline.metrics.bootstrap import IntervalEstimate, interval_estimate, resample_weights
 from pipeline.metrics.detection import average_precision, roc_auc
 from pipeline.metrics.rejection import prediction_rejection_ratio
 from pipeline.quality.speech import corpus_wer_percent, sentence_wer_percent
 from pipeline.quality.translation import corpus_bleu, sentence_bleu
 
 __all__ = [
-    "Estimate",
+    "IntervalEstimate",
     "average_precision",
     "corpus_bleu",
     "corpus_wer_percent",
-    "estimate",
+    "interval_estimate",
     "prediction_rejection_ratio",
     "resample_weights",
     "roc_auc",

@@ -1,4 +1,4 @@
-"""Paired bootstrap over sentences: 95 % intervals of any statistic, all on the same resamples."""
+"""Paired bootstrap over sentences: 95 % intervals of any weighted metric, on shared resamples."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.quality.statistic import FloatArray, Statistic, point
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, point_estimate
 
-# Weights held as float64 at once: 512 KiB, which stay in cache and which the allocator keeps.
-_BLOCK_VALUES = 1 << 16
+# Weights held as float64 at once: 512 KiB stay in the cache and are reused by the allocator.
+_CHUNK_VALUES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A value with its 95 % interval; what is absent is None, and `reason` says why."""
+class IntervalEstimate:
+    """A value with its 95 % interval; `reason` says why the interval is None."""
 
     value: float | None
     low: float | None = None
@@ -26,54 +26,54 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def resample_weights(n_sentence: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each sentence is drawn: [resample, sentence], each row summing to `n_sentence`.
+    """How often each sentence is drawn, [resample, sentence]; every row sums to `n_sentence`.
 
-    The same numbers give the same weights. So measures of one test set share their resamples, and
-    so do test sets of one size: those made from the same sentences are resampled together. The
-    last few are kept, so the array is not to be written to.
+    Equal arguments give equal weights. All measures of a test set therefore share their resamples,
+    and so do test sets of the same size that were made from the same sentences. Results are cached
+    and read-only.
     """
     generator = np.random.default_rng(seed)
     weights = np.zeros((resamples, n_sentence), dtype=np.uint16)
-    rows = max(1, _BLOCK_VALUES // max(n_sentence, 1))
+    rows = max(1, _CHUNK_VALUES // max(n_sentence, 1))
     for first in range(0, resamples, rows):
-        block = weights[first : first + rows]
-        drawn = generator.integers(n_sentence, size=block.shape)
-        drawn += np.arange(len(block))[:, None] * n_sentence
-        block[:] = np.bincount(drawn.ravel(), minlength=block.size).reshape(block.shape)
+        chunk = weights[first : first + rows]
+        drawn = generator.integers(n_sentence, size=chunk.shape)
+        drawn += np.arange(len(chunk))[:, None] * n_sentence
+        chunk[:] = np.bincount(drawn.ravel(), minlength=chunk.size).reshape(chunk.shape)
     weights.setflags(write=False)
     return weights
 
 
-def estimate(statistic: Statistic, weights: NDArray[np.uint16]) -> Estimate:
-    """Point estimate and percentile interval of a statistic on resamples [resample, sentence].
+def interval_estimate(metric: WeightedMetric, weights: NDArray[np.uint16]) -> IntervalEstimate:
+    """Point estimate and percentile interval of a metric on resamples [resample, sentence].
 
-    No resamples: no interval. One sentence, or a resample on which the statistic is undefined:
-    no interval and the reason. An undefined or infinite point has no value: its reason is for the
-    caller to give, who knows what the statistic needs.
+    There is no interval without resamples, for a single sentence, or if the metric is undefined on
+    a resample; the last two give a reason. An undefined or infinite point estimate has no value.
+    Its reason is left to the caller, who knows what the metric needs.
     """
     resamples, n_sentence = weights.shape
-    value = point(statistic, n_sentence)
+    value = point_estimate(metric, n_sentence)
     if not np.isfinite(value):
-        return Estimate(None)
+        return IntervalEstimate(None)
     if not resamples:
-        return Estimate(value)
+        return IntervalEstimate(value)
     if n_sentence == 1:
-        return Estimate(value, reason="a single sentence has no interval")
-    draws = resampled(statistic, weights)
+        return IntervalEstimate(value, reason="a single sentence has no interval")
+    draws = resampled_values(metric, weights)
     undefined = int((~np.isfinite(draws)).sum())
     if undefined:
-        return Estimate(
+        return IntervalEstimate(
             value, reason=f"no interval: undefined in {undefined} of {resamples} resamples"
         )
     low, high = np.quantile(draws, (0.025, 0.975))
-    return Estimate(value, float(low), float(high))
+    return IntervalEstimate(value, float(low), float(high))
 
 
-def resampled(statistic: Statistic, weights: NDArray[np.uint16]) -> FloatArray:
-    """The statistic on every resample: weights [resample, sentence] -> [resample]."""
-    rows = max(1, _BLOCK_VALUES // max(weights.shape[1], 1))
-    blocks = [
-        statistic(weights[first : first + rows].astype(np.float64))
+def resampled_values(metric: WeightedMetric, weights: NDArray[np.uint16]) -> FloatArray:
+    """Value of a metric on every resample: weights [resample, sentence] -> [resample]."""
+    rows = max(1, _CHUNK_VALUES // max(weights.shape[1], 1))
+    chunks = [
+        metric(weights[first : first + rows].astype(np.float64))
         for first in range(0, len(weights), rows)
     ]
-    return np.concatenate(blocks) if blocks else np.empty(0)
+    return np.concatenate(chunks) if chunks else np.empty(0)

@@ -1,18 +1,20 @@
-"""Calibration: whether what is decoded with probability p is right in the fraction p of cases.
+"""Calibration: whether tokens decoded with probability p are correct in a fraction p of cases.
 
-Of a token: the probability that the posterior which decoded gave it, against whether the token
-stands at a matching place in a Levenshtein alignment of the hypothesis to the reference, both as
-sub-word units with EOS. In translation a right token may stand elsewhere: such tokens count as
-wrong, as in any comparison with one reference.
-Of a sentence: the geometric mean of those probabilities, against its graded quality in [0, 1]:
-sentence BLEU, or 1 - WER and 0 where WER exceeds 1. Quality is no probability of being right, so
-the level of this gap tells less than how it differs between systems.
+For a token, the confidence is the probability that the decoding posterior gave it. It is correct if
+a Levenshtein alignment of the hypothesis with the reference, both as subwords with EOS, keeps it.
+In translation a correct token may be at another position; it counts as wrong, as in any comparison
+with a single reference.
+
+For a sentence, the confidence is the geometric mean of these probabilities, and it is compared with
+a quality in [0, 1]: sentence BLEU, or 1 - WER (0 if WER exceeds 1). Quality is not a probability of
+being correct, so that the size of this gap means less than its difference between systems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +22,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, groups_by, measure_table, shared_cell
+from pipeline.metrics.decodes import Decode, common_cell, replicates
 from pipeline.metrics.evaluation import Evaluation
+from pipeline.metrics.measure_files import read_measure_table
 from pipeline.metrics.ranking import scores
-from pipeline.quality.kinds import Quality
-from pipeline.quality.statistic import FloatArray, Statistic, point, ratio
+from pipeline.quality.alignment import levenshtein_paths
+from pipeline.quality.registry import Quality
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, point_estimate, ratio
 from pipeline.store import open_store
 
 N_BIN = 10
+LEVELS = ("token", "sequence")
 
 
 @dataclass(frozen=True)
 class Forecasts:
-    """What a system said and how it turned out, a row an item (a token, or a sentence).
+    """Confidence and correctness of items, which are tokens or sentences.
 
-    `confidence` and `right` [item] in [0, 1]; `sentence` [item]: the place of its sentence.
+    `confidence` and `right` [item] are in [0, 1]; `sentence` [item] is the index of its sentence.
     """
 
     confidence: FloatArray
@@ -43,42 +48,53 @@ class Forecasts:
 
     @property
     def bin(self) -> NDArray[np.intp]:
-        """Which of `N_BIN` bins of equal width the confidence falls in; 1 is in the last."""
+        """Index of the bin of each confidence, of `N_BIN` bins of equal width, [item].
+
+        A confidence of 1 is in the last bin.
+        """
         return np.minimum((self.confidence * N_BIN).astype(np.intp), N_BIN - 1)
 
 
 def expected_calibration_error(confidence: ArrayLike, right: ArrayLike) -> float:
     """Mean gap in percent between confidence and accuracy, over ten bins of equal width.
 
-    Both [item] in [0, 1]; a bin counts by its items. NaN for no item. Raises DataError for unequal
-    lengths, NaN and values outside [0, 1].
+    Both arguments are [item], in [0, 1]; bins are weighted by their number of items. NaN without
+    items. Raises DataError for unequal lengths, NaN and values outside [0, 1].
     """
-    one = forecasts(confidence, right, np.arange(np.size(np.asarray(confidence))))
-    return point(calibration_statistic(one, len(one.confidence)), len(one.confidence))
+    n_item = np.size(np.asarray(confidence))
+    forecasts = checked_forecasts(confidence, right, np.arange(n_item))
+    return point_estimate(weighted_calibration_error(forecasts, n_item), n_item)
 
 
-def forecasts(confidence: ArrayLike, right: ArrayLike, sentence: NDArray[np.integer]) -> Forecasts:
-    """Checked forecasts; DataError for unequal lengths, NaN and values outside [0, 1]."""
-    said, turned_out = scores("confidence", confidence), scores("right", right)
-    if not len(said) == len(turned_out) == len(sentence):
+def checked_forecasts(
+    confidence: ArrayLike, right: ArrayLike, sentence: NDArray[np.integer]
+) -> Forecasts:
+    """Forecasts of checked values.
+
+    Raises DataError for unequal lengths, NaN and values outside [0, 1].
+    """
+    checked = {"confidence": scores("confidence", confidence), "right": scores("right", right)}
+    lengths = [len(values) for values in (*checked.values(), sentence)]
+    if len(set(lengths)) > 1:
         raise DataError(
-            "confidence, right and sentence must have one value for the same items, "
-            f"got {len(said)}, {len(turned_out)} and {len(sentence)}"
+            "confidence, right and sentence: lengths differ "
+            f"({', '.join(map(str, lengths))}). Pass one value per item in each."
         )
-    for name, values in (("confidence", said), ("right", turned_out)):
+    for name, values in checked.items():
         if len(values) and not 0 <= values.min() <= values.max() <= 1:
             raise DataError(
-                f"{name} must lie in [0, 1], got {values.min():.6g} to {values.max():.6g}"
+                f"{name}: must be in [0, 1] (got {values.min():.6g} to {values.max():.6g}). "
+                "Pass probabilities."
             )
-    return Forecasts(said, turned_out, np.asarray(sentence))
+    return Forecasts(checked["confidence"], checked["right"], np.asarray(sentence))
 
 
-def calibration_statistic(given: Forecasts, n_sentence: int) -> Statistic:
+def weighted_calibration_error(forecasts: Forecasts, n_sentence: int) -> WeightedMetric:
     """Expected calibration error in percent as a function of weights [resample, sentence]."""
-    place = given.sentence * N_BIN + given.bin
-    gap = np.bincount(place, given.right - given.confidence, n_sentence * N_BIN)
+    sentence_bin = forecasts.sentence * N_BIN + forecasts.bin
+    gap = np.bincount(sentence_bin, forecasts.right - forecasts.confidence, n_sentence * N_BIN)
     by_bin = gap.reshape(n_sentence, N_BIN)
-    items = np.bincount(given.sentence, minlength=n_sentence).astype(np.float64)
+    items = np.bincount(forecasts.sentence, minlength=n_sentence).astype(np.float64)
 
     def error(weights: FloatArray) -> FloatArray:
         return 100 * ratio(np.abs(weights @ by_bin).sum(axis=1), weights @ items)
@@ -88,7 +104,7 @@ def calibration_statistic(given: Forecasts, n_sentence: int) -> Statistic:
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """The items whose confidence lies in [low, high): how many, how sure, how right (means)."""
+    """Items with a confidence in [low, high): number, mean confidence and mean correctness."""
 
     low: float
     high: float
@@ -97,42 +113,29 @@ class ReliabilityBin:
     right: float
 
 
-def reliability(given: Forecasts) -> list[ReliabilityBin]:
-    """The bins of a reliability diagram that hold an item, from the lowest to the highest."""
-    n = np.bincount(given.bin, minlength=N_BIN)
-    confidence = np.bincount(given.bin, given.confidence, N_BIN)
-    right = np.bincount(given.bin, given.right, N_BIN)
+def reliability(forecasts: Forecasts) -> list[ReliabilityBin]:
+    """The bins of a reliability diagram that hold items, from the lowest to the highest."""
+    n = np.bincount(forecasts.bin, minlength=N_BIN)
+    confidence = np.bincount(forecasts.bin, forecasts.confidence, N_BIN)
+    right = np.bincount(forecasts.bin, forecasts.right, N_BIN)
     return [
         ReliabilityBin(
-            place / N_BIN,
-            (place + 1) / N_BIN,
-            int(n[place]),
-            float(confidence[place] / n[place]),
-            float(right[place] / n[place]),
+            index / N_BIN,
+            (index + 1) / N_BIN,
+            int(n[index]),
+            float(confidence[index] / n[index]),
+            float(right[index] / n[index]),
         )
-        for place in np.flatnonzero(n)
+        for index in np.flatnonzero(n)
     ]
-
-
-def matches(hypothesis: Sequence[int], reference: Sequence[int]) -> NDArray[np.bool_]:
-    """Which tokens of a hypothesis a shortest edit to the reference keeps: [token]."""
-    from rapidfuzz.distance import Levenshtein
-
-    kept = np.zeros(len(hypothesis), dtype=bool)
-    for tag, first, last, _, _ in Levenshtein.opcodes(hypothesis, reference):
-        if tag == "equal":
-            kept[first:last] = True
-    return kept
-
-
-LEVELS = ("token", "sequence")
 
 
 @dataclass(frozen=True)
 class BestTokens:
-    """The tokens of the 1-best hypotheses of a decode, side by side.
+    """The tokens of the 1-best hypotheses of a decode, concatenated.
 
-    `sentence`, `token_id`, `probability` [token]: that of the posterior that decoded, in [0, 1].
+    `sentence`, `token_id` and `probability` are [token]; the probability is that of the posterior
+    that decoded, in [0, 1].
     """
 
     sentence: NDArray[np.int64]
@@ -143,18 +146,18 @@ class BestTokens:
 def best_tokens(decode: Decode, measures: Path) -> BestTokens:
     """The 1-best tokens of a decode; `measures` is the token.parquet of an ensemble.
 
-    Raises DataError where an ensemble's decode has no measures.
+    Raises DataError if an ensemble's decode has no measures.
     """
     if decode.cell.hypotheses == "-":
         with open_store(decode.path) as store:
-            rows = _first_hypothesis_rows(store.hypothesis_offset, store.token_offset)
-            sentence, token = rows
-            logprob = store.read("/token/logprob")[token, 0].astype(np.float64)
-            identity = store.read("/token/id")[token].astype(np.int64)
-        return BestTokens(sentence, identity, np.exp(np.minimum(logprob, 0)))
+            sentence, row = _first_hypothesis_rows(store.hypothesis_offset, store.token_offset)
+            logprob = store.read("/token/logprob")[row, 0].astype(np.float64)
+            token_id = store.read("/token/id")[row].astype(np.int64)
+        return BestTokens(sentence, token_id, np.exp(np.minimum(logprob, 0)))
     score = f"{decode.cell.hypotheses}_score"
     columns = ["sentence_id", "token_id", score]
-    table = measure_table(measures, columns, columns=columns, filters=[("hypothesis", "==", 0)])
+    best = [("hypothesis", "==", 0)]
+    table = read_measure_table(measures, columns, columns=columns, filters=best)
     nats = table[score].to_numpy().astype(np.float64)
     return BestTokens(
         table["sentence_id"].to_numpy(),
@@ -163,76 +166,71 @@ def best_tokens(decode: Decode, measures: Path) -> BestTokens:
     )
 
 
+def matching_tokens(
+    hypotheses: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
+) -> list[list[bool]]:
+    """Which tokens of each hypothesis a shortest edit into its reference keeps, per sentence."""
+    words = ([[str(token) for token in ids] for ids in side] for side in (hypotheses, references))
+    # The path leads from the hypothesis to the reference: insertions are reference tokens.
+    paths = levenshtein_paths(*words)
+    return [[step == "C" for step in path if step != "I"] for path in paths]
+
+
 def token_forecasts(tokens: BestTokens, reference: Decode) -> Forecasts:
-    """Confidence of each token and whether it matches the reference that was teacher-forced.
+    """Confidence of each token, and whether it matches the reference that was teacher-forced.
 
     Sentences without a reference are left out.
     """
     with open_store(reference.path) as store:
         sentence, row = _first_hypothesis_rows(store.hypothesis_offset, store.token_offset)
-        token_id = store.read("/token/id")[row].tolist()
+        reference_ids = store.read("/token/id")[row].tolist()
         n_sentence = store.n_sentence
-    meant = _bounds(sentence, n_sentence)
-    said = _bounds(tokens.sentence, n_sentence)
-    identity = tokens.token_id.tolist()
-    right = np.zeros(len(identity), dtype=np.float64)
-    for place in range(n_sentence):
-        first, last = said[place], said[place + 1]
-        right[first:last] = matches(identity[first:last], token_id[meant[place] : meant[place + 1]])
-    used = np.diff(meant)[tokens.sentence] > 0
-    return forecasts(tokens.probability[used], right[used], tokens.sentence[used])
+    reference_offset = _token_offset(sentence, n_sentence)
+    offset = _token_offset(tokens.sentence, n_sentence)
+    matching = matching_tokens(
+        _by_sentence(tokens.token_id.tolist(), offset),
+        _by_sentence(reference_ids, reference_offset),
+    )
+    right = np.fromiter(chain.from_iterable(matching), dtype=np.float64)
+    used = np.diff(reference_offset)[tokens.sentence] > 0
+    return checked_forecasts(tokens.probability[used], right[used], tokens.sentence[used])
 
 
-def sentence_forecasts(tokens: BestTokens, decode: Decode, error_percent: FloatArray) -> Forecasts:
+def sentence_forecasts(tokens: BestTokens, errors_percent: FloatArray) -> Forecasts:
     """Geometric mean of a sentence's token probabilities, and its quality in [0, 1].
 
-    `error_percent` [sentence], NaN where a sentence has no error and is left out.
+    `errors_percent` [sentence] is NaN for sentences that are to be left out.
     """
-    n_sentence = len(decode.texts)
+    n_sentence = len(errors_percent)
     length = np.bincount(tokens.sentence, minlength=n_sentence)
     with np.errstate(divide="ignore"):
         logprob = np.log(tokens.probability)
     total = np.bincount(tokens.sentence, logprob, n_sentence)
-    used = np.flatnonzero((length > 0) & ~np.isnan(error_percent))
-    quality = 1 - np.minimum(error_percent[used], 100) / 100
-    return forecasts(np.exp(total[used] / length[used]), quality, used)
-
-
-def error_percent(decode: Decode, quality: Quality) -> FloatArray:
-    """The error of each sentence in percent, NaN where it cannot be scored."""
-    places = np.flatnonzero(decode.scorable)
-    errors = np.full(len(decode.texts), np.nan)
-    errors[places] = quality.sentence_error_percent(
-        [str(decode.texts[i]) for i in places], [str(decode.references[i]) for i in places]
-    )
-    return errors
+    used = np.flatnonzero((length > 0) & ~np.isnan(errors_percent))
+    quality = 1 - np.minimum(errors_percent[used], 100) / 100
+    return checked_forecasts(np.exp(total[used] / length[used]), quality, used)
 
 
 def calibrated_forecasts(
     part: str, decodes: Mapping[str, Decode], uncertainty: Path, quality: Quality
 ) -> dict[str, Forecasts | str]:
-    """Level -> the forecasts of a decode, or the reason why there are none.
+    """Level -> the forecasts of a decode, or the reason why it has none.
 
-    `uncertainty`: the folder of the measures of all parts.
+    `uncertainty` is the folder with the measures of all parts.
     """
     decode = decodes[part]
     tokens = best_tokens(decode, uncertainty / part / "token.parquet")
-    reference = next(
-        (
-            one
-            for one in decodes.values()
-            if one.is_forced and one.cell.test_set == decode.cell.test_set
-        ),
-        None,
-    )
+    errors = decode.errors_percent(quality.sentence_error_percent)
     by_level: dict[str, Forecasts | str] = {
         "token": "no reference was teacher-forced",
-        "sequence": sentence_forecasts(tokens, decode, error_percent(decode, quality)),
+        "sequence": sentence_forecasts(tokens, errors),
     }
-    if reference is not None:
-        by_level["token"] = token_forecasts(tokens, reference)
-    for level, found in by_level.items():
-        if not isinstance(found, str) and not len(found.confidence):
+    for reference in decodes.values():
+        if reference.is_forced and reference.cell.test_set == decode.cell.test_set:
+            by_level["token"] = token_forecasts(tokens, reference)
+            break
+    for level, forecasts in by_level.items():
+        if not isinstance(forecasts, str) and not len(forecasts.confidence):
             by_level[level] = decode.why_not_scorable
     return by_level
 
@@ -240,51 +238,58 @@ def calibrated_forecasts(
 def calibration_cells(
     decodes: Mapping[str, Decode], uncertainty: Path, evaluation: Evaluation
 ) -> Iterator[Cell]:
-    """Expected calibration error in percent of the in-domain decodes, of tokens and of sequences.
+    """Expected calibration error in percent of the in-domain decodes, for tokens and sequences.
 
-    Columns `token_confidence` and `sequence_confidence`. Decodes of one key, as those of single
-    members, give their mean with the standard deviation over them as spread.
+    The columns are `token_confidence` and `sequence_confidence`. Replicates, such as single
+    members, give their mean, with their standard deviation as spread.
     """
     searched = [part for part, decode in decodes.items() if decode.in_domain and decode.is_search]
-    for parts in groups_by(searched, lambda part: decodes[part]):
-        found = [
+    for parts in replicates(searched, lambda part: decodes[part]):
+        forecasts = [
             calibrated_forecasts(part, decodes, uncertainty, evaluation.quality) for part in parts
         ]
         group = [decodes[part] for part in parts]
         for level in LEVELS:
-            cell = replace(shared_cell(group), column=f"{level}_confidence", metric="ece")
-            yield _cell(cell, [one[level] for one in found], len(group[0].texts), evaluation)
+            cell = replace(common_cell(group), column=f"{level}_confidence", metric="ece")
+            of_level = [by_level[level] for by_level in forecasts]
+            yield _calibration_cell(cell, of_level, len(group[0].texts), evaluation)
 
 
-def _cell(
-    cell: Cell, found: Sequence[Forecasts | str], n_sentence: int, evaluation: Evaluation
+def _calibration_cell(
+    cell: Cell, forecasts: Sequence[Forecasts | str], n_sentence: int, evaluation: Evaluation
 ) -> Cell:
-    given = [one for one in found if not isinstance(one, str)]
-    if len(given) < len(found):
-        return replace(cell, reason=next(one for one in found if isinstance(one, str)))
+    available = []
+    for item in forecasts:
+        if isinstance(item, str):
+            return replace(cell, reason=item)
+        available.append(item)
     level = "alignment:levenshtein" if cell.column.startswith("token") else "quality:sentence"
     filled = evaluation.mean_filled(
         cell,
-        [calibration_statistic(one, n_sentence) for one in given],
+        [weighted_calibration_error(item, n_sentence) for item in available],
         evaluation.weights(np.ones(n_sentence, dtype=bool)),
         f"ECE|bins:{N_BIN} of equal width|{level}",
     )
-    return replace(filled, n=len(np.unique(np.concatenate([one.sentence for one in given]))))
+    return replace(filled, n=len(np.unique(np.concatenate([item.sentence for item in available]))))
 
 
 def _first_hypothesis_rows(
     hypothesis_offset: NDArray[np.int64], token_offset: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of every token of a first hypothesis: its sentence, and its row in the store."""
-    has = np.flatnonzero(np.diff(hypothesis_offset))
-    first = hypothesis_offset[:-1][has]
+    """For every token of a first hypothesis: its sentence, and its row in the store."""
+    sentence = np.flatnonzero(np.diff(hypothesis_offset))
+    first = hypothesis_offset[:-1][sentence]
     start, length = token_offset[first], np.diff(token_offset)[first]
     before = np.cumsum(length) - length
     row = np.arange(length.sum()) + np.repeat(start - before, length)
-    return np.repeat(has, length), row
+    return np.repeat(sentence, length), row
 
 
-def _bounds(sentence: NDArray[np.int64], n_sentence: int) -> NDArray[np.int64]:
-    """Where the tokens of each sentence begin, [sentence + 1], from the sentence of each token."""
+def _token_offset(sentence: NDArray[np.int64], n_sentence: int) -> NDArray[np.int64]:
+    """First token of each sentence, [sentence + 1], from the sentence of each token."""
     counts = np.bincount(sentence, minlength=n_sentence)
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _by_sentence(token_ids: Sequence[int], offset: NDArray[np.int64]) -> list[Sequence[int]]:
+    return [token_ids[first:last] for first, last in pairwise(offset.tolist())]

@@ -1,4 +1,4 @@
-"""A cell: one number of the evidence, with its key, its interval and its pedigree."""
+"""Cells: the numbers of the evidence, each with its key, interval and signature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 
 
 class Key(NamedTuple):
-    """What a cell is known by, here and in the paper's file of results."""
+    """What identifies a cell, here and in the paper's file of results."""
 
     task: str
     test_set: str
@@ -27,16 +27,16 @@ class Key(NamedTuple):
     metric: str
 
 
-# The kind of ensemble whose stores are of one averaged model each, one from every training run.
+# The kind of ensemble whose stores each hold one averaged model, one per training run.
 CHECKPOINT_AVERAGE = "checkpoint_average"
-# The measure of a sentence that is the copied share of its source.
+# The measure that is the share of a source's words that the hypothesis repeats.
 COPY_THROUGH = "copy_through"
-# The reason of cells that need a reference, on a test set that has none.
+# Reason of cells that need references, on a test set without any.
 NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields
 _PERCENT = (0.0, 100.0)
-# Metric -> the lowest and highest value that it can have. A reference of probability 1 may have a
-# stored log-probability a little above 0.
+# Metric -> its lowest and highest possible value. The stored log-prob of a reference with
+# probability 1 may be slightly above 0.
 _RANGES = {
     **dict.fromkeys(("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent"), _PERCENT),
     "prr": (-inf, 100.0),
@@ -52,13 +52,13 @@ _ROUNDING = 1e-9
 class Cell:
     """One number, or the reason why there is none.
 
-    The key is written as in the paper's file: `hypotheses` is the combination that decoded, `-` for
-    single models; `T` and `B` are empty where they do not apply; `column` is the measure.
-    `spread` is the standard deviation over single members, or over ensembles of one kind from
-    several trainings (one degree of freedom less), of which the value is the mean; `low`, `high`
-    are the 95 % interval; `n` the sentences that the value stands on (of both sets for ROC-AUC);
-    `reason` says why the value or its interval is absent or idle; `data` is the corpus behind the
-    role, and `also_called` the other names of the role, separated by spaces.
+    The key is written as in the paper's file: `hypotheses` is the combination that decoded, or `-`
+    for single models; `T` and `B` are empty where they do not apply; `column` is the measure.
+    If the value is the mean over single members, or over ensembles of one kind from several
+    training runs, `spread` is their standard deviation (ddof 1). `low` and `high` are the 95 %
+    interval, and `n` is the number of sentences (of both sets for ROC-AUC). `reason` says why the
+    value or its interval is missing, or why the value carries no information. `data` is the corpus
+    behind the role; `also_called` lists other names of the role, separated by spaces.
     """
 
     task: str
@@ -88,41 +88,40 @@ class Cell:
 
     @property
     def tracked_name(self) -> str:
-        """The key within the task as one name, for a tracker: the metric first, then the rest."""
+        """Name of the cell in experiment tracking: its key within the task, metric first."""
         setting = "".join(
             f"_{name}{value}" for name, value in (("B", self.B), ("T", self.T)) if value
         )
         setting += "" if self.length_norm == "true" else "_no_length_norm"
-        system = "_".join(one for one in (self.ensemble, self.hypotheses) if one != "-")
+        system = "_".join(name for name in (self.ensemble, self.hypotheses) if name != "-")
         return f"{self.metric}/{self.test_set}/{system}_{self.regime}/{self.column}{setting}"
 
 
 def absent_set_cell(task: str, test_set: str, reason: str, also_called: str) -> Cell:
-    """What stands for all cells of a test set that could not be made; its regime is `-`."""
+    """The cell that stands for all cells of a test set that could not be prepared."""
     return Cell(task, test_set, "-", "-", "-", reason=reason, also_called=also_called)
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write cells as CSV, one a line, numbers to 10 significant digits, absent ones empty.
+    """Write cells as CSV, one per line, with 10 significant digits; missing numbers are empty.
 
-    Raises DataError, naming the whole key, for a value that is not finite or that its metric cannot
-    have.
+    Raises DataError, with the full key, if a number is not finite or impossible for its metric.
     """
-    names = [one.name for one in fields(Cell)]
+    names = [field.name for field in fields(Cell)]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for cell in cells:
-            _refuse_impossible(cell)
+            _check_possible(cell)
             writer.writerow([_text(getattr(cell, name)) for name in names])
 
 
 def number_text(value: float) -> str:
-    """A number as the paper's file writes it: `10`, `0.5`."""
+    """A number as the paper's file writes it, such as `10` or `0.5`."""
     return f"{value:.10g}"
 
 
-def _refuse_impossible(cell: Cell) -> None:
+def _check_possible(cell: Cell) -> None:
     lowest, highest = _RANGES.get(cell.metric, (-inf, inf))
     for name in ("value", "spread", "low", "high"):
         number = getattr(cell, name)
@@ -130,9 +129,10 @@ def _refuse_impossible(cell: Cell) -> None:
             continue
         low, high = (0.0, inf) if name == "spread" else (lowest, highest)
         if not (isfinite(number) and low - _ROUNDING <= number <= high + _ROUNDING):
-            key = ", ".join(f"{column} {one}" for column, one in cell.key._asdict().items() if one)
+            key = ", ".join(f"{name} {text}" for name, text in cell.key._asdict().items() if text)
             raise DataError(
-                f"{name} of the cell {key} must be finite and in [{low:g}, {high:g}], got {number}"
+                f"cell {key}: {name} must be finite and in [{low:g}, {high:g}] (got {number}). "
+                "Check the decode stores and run python -m stages.uncertainty again."
             )
 
 
@@ -142,21 +142,22 @@ def _text(value: object) -> str:
     return number_text(value) if isinstance(value, float) else str(value)
 
 
-# Of metrics that have many columns, the one that is looked at first.
-_MEASURES = {
+# Metric with many columns -> the column that the headline shows.
+_HEADLINE_COLUMNS = {
     "prr": "prex_entropy_s",
     "roc_auc": "prex_rmi_s",
     "aupr": "prex_score",
     "percent": "token_error_rate_percent",
 }
-# Metrics that have one column, of another name.
-_OF_ONE_COLUMN = ("copied_percent",)
+# Metrics with a single column that has another name than the metric.
+_SINGLE_COLUMN = ("copied_percent",)
 
 
 def headline(cells: Iterable[Cell]) -> dict[str, float]:
-    """Flat name -> value of cells with a value: quality, NLL and one measure a metric and test set.
+    """Flat name -> value: quality, NLL and one measure per metric and test set.
 
-    Names are made of letters, digits, `_`, `-`, `.` and `/`, fit for DVC and MLflow.
+    Cells without a value are left out. Names consist of letters, digits, `_`, `-`, `.` and `/`, as
+    DVC and MLflow require.
     """
     numbers = {}
     for cell in cells:
@@ -164,9 +165,9 @@ def headline(cells: Iterable[Cell]) -> dict[str, float]:
             continue
         name = f"{cell.test_set}/{cell.ensemble}"
         name += f"_{cell.hypotheses}" if cell.hypotheses != "-" else ""
-        if cell.metric in (cell.column, *_OF_ONE_COLUMN):
+        if cell.metric in (cell.column, *_SINGLE_COLUMN):
             numbers[f"{name}/{cell.metric}"] = cell.value
-        elif cell.column == _MEASURES.get(cell.metric):
+        elif cell.column == _HEADLINE_COLUMNS.get(cell.metric):
             setting = (f"_B{cell.B}" if cell.B else "") + (f"_T{cell.T}" if cell.T else "")
             numbers[f"{name}/{cell.metric}_{cell.column}{setting}"] = cell.value
     return numbers

@@ -1,4 +1,4 @@
-"""Telling two kinds of sentences (or tokens) apart by a score of uncertainty."""
+"""ROC-AUC and average precision of detection by a score of uncertainty."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.ranking import scores, tie_groups
-from pipeline.quality.statistic import FloatArray, Statistic, point, ratio
+from pipeline.metrics.ranking import precision_sum, rank_excess, scores, tie_groups
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, point_estimate, ratio
 
 
 def roc_auc(in_domain: ArrayLike, out_of_domain: ArrayLike) -> float:
-    """Percent of pairs in which the out-of-domain sentence is the more uncertain one.
+    """Percentage of pairs in which the out-of-domain sentence is the more uncertain one.
 
-    Both [sentence], higher is more uncertain, +-inf allowed; a tie counts one half. NaN where one
-    of the two is empty. Raises DataError for NaN. Source: table `tab:ood-detection`.
+    Both arguments are uncertainties [sentence]; infinities are allowed, and a tie counts one half.
+    NaN if one of them is empty. Raises DataError for NaN. Source: table `tab:ood-detection`.
     """
     n_sentence = np.size(np.asarray(in_domain)) + np.size(np.asarray(out_of_domain))
-    return point(roc_auc_statistic(in_domain, out_of_domain), n_sentence)
+    return point_estimate(weighted_roc_auc(in_domain, out_of_domain), n_sentence)
 
 
-def roc_auc_statistic(in_domain: ArrayLike, out_of_domain: ArrayLike) -> Statistic:
+def weighted_roc_auc(in_domain: ArrayLike, out_of_domain: ArrayLike) -> WeightedMetric:
     """ROC-AUC in percent as a function of weights [resample, sentence], in-domain ones first."""
     inside = scores("in_domain", in_domain)
     outside = scores("out_of_domain", out_of_domain)
@@ -29,8 +29,6 @@ def roc_auc_statistic(in_domain: ArrayLike, out_of_domain: ArrayLike) -> Statist
     row, is_last = groups.order, groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        from pipeline.metrics.ranking import rank_excess
-
         pairs = weights[:, : len(inside)].sum(axis=1) * weights[:, len(inside) :].sum(axis=1)
         return 100 * (0.5 + ratio(rank_excess(weights, row, is_outside, is_last), pairs))
 
@@ -38,38 +36,38 @@ def roc_auc_statistic(in_domain: ArrayLike, out_of_domain: ArrayLike) -> Statist
 
 
 def average_precision(label: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Mean precision in percent over the positives, at the threshold of each.
+    """Mean over the errors of the precision in percent at the uncertainty of each.
 
-    `label` [token] true or 1 for an error, `uncertainty` [token], higher is more uncertain; equal
-    uncertainties pass a threshold together. NaN where there is no positive. Raises DataError for
-    NaN, unequal lengths, or a label that is neither 0 nor 1. Source: `tab:token-error-detection`.
+    `label` [token] is 1 or true for an error; `uncertainty` [token]. Tokens of equal uncertainty
+    pass a threshold together. NaN without errors. Raises DataError for NaN, unequal lengths, and
+    labels other than 0 and 1. Source: `tab:token-error-detection`.
     """
-    return point(average_precision_statistic(label, uncertainty), np.size(np.asarray(label)))
+    return point_estimate(
+        weighted_average_precision(label, uncertainty), np.size(np.asarray(label))
+    )
 
 
-def average_precision_statistic(
+def weighted_average_precision(
     label: ArrayLike, uncertainty: ArrayLike, sentence: NDArray[np.intp] | None = None
-) -> Statistic:
+) -> WeightedMetric:
     """Average precision in percent as a function of weights [resample, sentence].
 
-    `sentence` [token]: the place of each token's sentence; if None, each token is one of its own.
+    `sentence` [token] is the index of each token's sentence; None makes each token a sentence.
     """
     labels = scores("label", label)
     uncertainties = scores("uncertainty", uncertainty)
     if len(labels) != len(uncertainties):
         raise DataError(
-            "label and uncertainty must have one value for the same tokens, "
-            f"got {len(labels)} and {len(uncertainties)}"
+            f"label and uncertainty: lengths differ ({len(labels)} and {len(uncertainties)}). "
+            "Pass one value per token in each."
         )
     if not np.isin(labels, (0, 1)).all():
-        raise DataError("label must be 0 or 1, got another value")
+        raise DataError("label: holds values other than 0 and 1. Use 1 for an error, else 0.")
     groups = tie_groups(-uncertainties)
     row = groups.order if sentence is None else np.asarray(sentence)[groups.order]
     marks, is_last = labels[groups.order], groups.is_last
 
     def area(weights: FloatArray) -> FloatArray:
-        from pipeline.metrics.ranking import precision_sum
-
         gained, positive = precision_sum(weights, row, marks, is_last)
         return 100 * ratio(gained, positive)
 

@@ -1,4 +1,4 @@
-"""The settings that every cell is computed with, and how a statistic becomes a cell."""
+"""The settings that all cells are computed with, and how a weighted metric fills a cell."""
 
 from __future__ import annotations
 
@@ -10,47 +10,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.bootstrap import estimate, resample_weights
+from pipeline.metrics.bootstrap import interval_estimate, resample_weights
 from pipeline.metrics.cell import KEY_COLUMNS, Cell, Key
-from pipeline.metrics.decodes import with_spread
-from pipeline.metrics.rules import RIGHT_RULES, Rules
-from pipeline.quality.kinds import Quality
-from pipeline.quality.statistic import FloatArray, Statistic, mean, point
+from pipeline.metrics.rules import CORRECT_RULES, Rules
+from pipeline.quality.registry import Quality
+from pipeline.quality.weighted_metric import (
+    FloatArray,
+    WeightedMetric,
+    mean_of_metrics,
+    point_estimate,
+)
+
+_DRAW = "draw"
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """The task's quality metric, the bootstrap, and the signature of the uncertainty settings.
 
-    `rules` says which rules of the released code are computed beside the right ones.
+    `rules` chooses which rules of the released code are computed in addition to the correct ones.
     """
 
     quality: Quality
     resamples: int
     seed: int
     measures_signature: str
-    rules: Rules = RIGHT_RULES
+    rules: Rules = CORRECT_RULES
 
     def weights(self, used: NDArray[np.bool_]) -> NDArray[np.uint16]:
-        """Resample weights of the sentences in use: [resample, sentence in use].
+        """Resample weights of the sentences in use, [resample, sentence in use].
 
-        Drawn over all sentences of the test set, so that measures which lack some stay paired.
+        They are drawn over all sentences of the test set, so that measures stay paired even if some
+        of them lack sentences.
         """
         weights = resample_weights(len(used), self.resamples, self.seed)
         return weights if used.all() else weights[:, used]
 
     def filled(
-        self, cell: Cell, statistic: Statistic, weights: NDArray[np.uint16], signature: str
+        self, cell: Cell, metric: WeightedMetric, weights: NDArray[np.uint16], signature: str
     ) -> Cell:
-        """The cell with value, interval, n and signature; without a value where undefined."""
-        result = estimate(statistic, weights)
+        """The cell with value, interval, n and signature; the value is None where undefined."""
+        estimate = interval_estimate(metric, weights)
         return replace(
             cell,
-            value=result.value,
-            low=result.low,
-            high=result.high,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
             n=weights.shape[1],
-            reason=result.reason,
+            reason=estimate.reason,
             signature=f"{self.signed(cell, signature)}; bootstrap|n:{self.resamples}"
             f"|seed:{self.seed}|interval:percentile-95",
         )
@@ -58,57 +65,66 @@ class Evaluation:
     def mean_filled(
         self,
         cell: Cell,
-        statistics: Sequence[Statistic],
+        metrics: Sequence[WeightedMetric],
         weights: NDArray[np.uint16],
         signature: str,
     ) -> Cell:
-        """As `filled`, for the mean over the decodes of a group, with the spread over them.
+        """Like `filled`, for the mean over replicates, with their standard deviation as spread.
 
-        The interval is that of the mean, with all decodes on the same resampled sentences.
+        The interval is that of the mean, with all replicates on the same resampled sentences.
         """
-        filled = self.filled(cell, mean(statistics), weights, signature)
+        filled = self.filled(cell, mean_of_metrics(metrics), weights, signature)
         if filled.value is None:
             return filled
-        return with_spread(filled, [point(one, weights.shape[1]) for one in statistics])
+        return with_spread(filled, [point_estimate(metric, weights.shape[1]) for metric in metrics])
 
     def signed(self, cell: Cell, signature: str) -> str:
-        """The signature of the decode and, behind it, that of the metric."""
-        return "; ".join(part for part in (cell.signature, signature) if part)
+        """The signature of the decode, followed by that of the metric."""
+        return "; ".join(text for text in (cell.signature, signature) if text)
 
 
-_DRAW = "draw"
+def with_spread(cell: Cell, values: Sequence[float]) -> Cell:
+    """The cell with the standard deviation over the values that it is the mean of.
+
+    A single ensemble has no spread; a single member has none and says so.
+    """
+    if len(values) > 1:
+        return replace(cell, spread=float(np.std(values, ddof=1)))
+    if cell.ensemble == "single":
+        return replace(cell, reason=cell.reason or "one member: no spread")
+    return cell
 
 
 @dataclass(frozen=True)
 class RecordedEvaluation(Evaluation):
-    """An evaluation that keeps what every cell is on each resample: key -> [resample].
+    """An evaluation that keeps the value of every cell on each resample: key -> [resample].
 
-    All cells of one test set stand on the same resampled sentences, so the difference of two of
-    them, resample by resample, has an interval of its own.
+    All cells of a test set share their resampled sentences. The difference of two cells, resample
+    by resample, therefore has an interval of its own.
     """
 
     draws: dict[Key, NDArray[np.float32]] = field(default_factory=dict)
 
     def filled(
-        self, cell: Cell, statistic: Statistic, weights: NDArray[np.uint16], signature: str
+        self, cell: Cell, metric: WeightedMetric, weights: NDArray[np.uint16], signature: str
     ) -> Cell:
-        """The cell as `Evaluation` fills it; draws that are not all finite are not kept."""
-        blocks: list[FloatArray] = []
+        """The cell that `Evaluation` fills; its draws are kept if all of them are finite."""
+        chunks: list[FloatArray] = []
 
-        def recorded(weight: FloatArray) -> FloatArray:
-            blocks.append(statistic(weight))
-            return blocks[-1]
+        def recorded(chunk_weights: FloatArray) -> FloatArray:
+            chunks.append(metric(chunk_weights))
+            return chunks[-1]
 
         filled = super().filled(cell, recorded, weights, signature)
-        # The first block is the point estimate.
-        draws = np.concatenate([np.empty(0), *blocks[1:]]).astype(np.float32)
+        # The first chunk is the point estimate.
+        draws = np.concatenate([np.empty(0), *chunks[1:]]).astype(np.float32)
         if filled.low is not None and np.isfinite(draws).all():
             self.draws[cell.key] = draws
         return filled
 
 
 def write_draws(path: Path, draws: Mapping[Key, NDArray[np.float32]]) -> None:
-    """Write draws as Parquet: the columns of the key, then a list of numbers in `draw`."""
+    """Write draws as Parquet: one row per key, with a list of numbers in column `draw`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -119,7 +135,7 @@ def write_draws(path: Path, draws: Mapping[Key, NDArray[np.float32]]) -> None:
 
 
 def read_draws(paths: Iterable[Path]) -> dict[Key, FloatArray]:
-    """Key -> [resample], of several files; DataError for a file that is no such table."""
+    """Key -> [resample], from several files. Raises DataError if a file is not such a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -128,11 +144,11 @@ def read_draws(paths: Iterable[Path]) -> dict[Key, FloatArray]:
         try:
             table = pq.read_table(path)
             texts = [table[name].to_pylist() for name in KEY_COLUMNS]
-            rows = [np.asarray(one.values, dtype=np.float64) for one in table[_DRAW]]
+            rows = [np.asarray(draw.values, dtype=np.float64) for draw in table[_DRAW]]
         except (OSError, KeyError, pa.ArrowInvalid) as error:
             reason = " ".join(str(error).split())
             raise DataError(
-                f"{path} must be a table of draws, got {reason}: run python -m stages.metrics again"
+                f"{path}: not a table of draws ({reason}). Run python -m stages.metrics again."
             ) from None
         keys = [Key(*values) for values in zip(*texts, strict=True)]
         draws |= dict(zip(keys, rows, strict=True))

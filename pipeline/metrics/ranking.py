@@ -1,8 +1,8 @@
-"""Sums over items in the order of a score, for many resamples at once, compiled.
+"""Ranked scores: groups of ties, and sums in rank order for many resamples at once (compiled).
 
-An item (a sentence, or a token) counts as often as its sentence does. `row` [item]: the place of
-that sentence among the weights [resample, sentence]; `marks` [item]: what is added up; `is_last`
-[item]: whether the next item has another score. Items of equal scores count as one.
+An item (a sentence or a token) counts as often as its sentence is drawn. `row` [item] is the index
+of that sentence among the weights [resample, sentence]; `marks` [item] is what is summed; `is_last`
+[item] says whether the item is the last one of its tie group.
 """
 
 from __future__ import annotations
@@ -14,34 +14,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeline.compiled import machine_code
 from pipeline.errors import DataError
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.weighted_metric import FloatArray
 
 
 @dataclass(frozen=True)
 class TieGroups:
-    """The groups of equal scores, from the lowest score to the highest."""
+    """Groups of equal scores, from the lowest score to the highest.
+
+    `order` [item] sorts the items; `starts` [group] are the first positions of the groups in it.
+    """
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
 
     @property
     def is_last(self) -> NDArray[np.bool_]:
-        """Of the sentences in order, which one is the last of its group."""
+        """Whether each item, in order, is the last of its group, [item]."""
         last = np.ones(len(self.order), dtype=bool)
         last[:-1] = False
         last[self.starts[1:] - 1] = True
         return last
 
-    def sums(self, per_sentence: FloatArray) -> FloatArray:
-        """Sum of each group: [resample, sentence] -> [resample, group]."""
-        ordered = per_sentence[:, self.order]
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum of each group: [resample, item] -> [resample, group]."""
+        ordered = values[:, self.order]
         if len(self.starts) == len(self.order):
             return ordered
         return np.add.reduceat(ordered, self.starts, axis=1)
 
 
 def tie_groups(score: FloatArray) -> TieGroups:
-    """Group equal scores [sentence]; -inf comes first and +inf last, each tied with itself."""
+    """Group equal scores [item]; -inf comes first and +inf last, each tied with itself."""
     order = np.argsort(score, kind="stable")
     ordered = score[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(score)])
@@ -49,14 +52,19 @@ def tie_groups(score: FloatArray) -> TieGroups:
 
 
 def scores(name: str, values: ArrayLike) -> FloatArray:
-    """One-dimensional float64 scores without NaN; DataError names the argument otherwise."""
+    """Check and convert to one-dimensional float64.
+
+    Raises DataError, with the argument's name, for another shape and for NaN.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise DataError(f"{name} must be one value a sentence, got shape {array.shape}")
+        raise DataError(
+            f"{name}: must be one-dimensional (got shape {array.shape}). Pass one value per item."
+        )
     n_missing = int(np.isnan(array).sum())
     if n_missing:
         raise DataError(
-            f"{name} must not hold NaN, got {n_missing} of {len(array)}: leave those sentences out"
+            f"{name}: {n_missing} of {len(array)} values are NaN. Leave those items out."
         )
     return array
 
@@ -66,9 +74,9 @@ Flags = NDArray[np.bool_]
 
 
 def _rank_excess(weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags) -> FloatArray:
-    """Sum of marks, each times the mean rank of its score less that of all items: [resample].
+    """Sum of marks, each times the mean rank of its tie group minus the mean of all ranks.
 
-    Ranks grow along the items.
+    Ranks grow along the items. Returns [resample].
     """
     excess = np.zeros(len(weights))
     for resample in range(len(weights)):
@@ -89,7 +97,10 @@ def _rank_excess(weights: FloatArray, row: Rows, marks: FloatArray, is_last: Fla
 def _precision_sum(
     weights: FloatArray, row: Rows, marks: FloatArray, is_last: Flags
 ) -> tuple[FloatArray, FloatArray]:
-    """Sum of marks, each times the share of marks among the items up to its score; and of marks."""
+    """Sum of marks, each times the precision at its score, and the sum of marks; both [resample].
+
+    The precision is the share of marks among the items up to and including the tie group.
+    """
     gained = np.zeros(len(weights))
     total = np.zeros(len(weights))
     for resample in range(len(weights)):

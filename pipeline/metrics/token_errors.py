@@ -1,7 +1,7 @@
-"""Cells of token-level error detection: average precision against labels of an alignment.
+"""Cells of token-level error detection: average precision of token measures against labels.
 
-Beyond the paper, the same of words, by the largest or the mean score of their tokens, and of
-missing words, by the score of the token that follows the gap.
+In addition to the paper, the same for words, by the largest or the mean score of their tokens, and
+for missing words, by the score of the token that follows the gap.
 """
 
 from __future__ import annotations
@@ -14,156 +14,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, groups_by, scorable_in_all, shared_cell
+from pipeline.metrics.decodes import Decode, common_cell, replicates, scorable_in_all
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.rules import PrecisionRule, precision_rules
 from pipeline.metrics.token_labels import (
-    Marked,
+    LabelledTokens,
     MeasuredTokens,
     TokenLabels,
     TokenRules,
     read_tokens,
     token_labels,
 )
-from pipeline.quality.statistic import FloatArray, Statistic, ratio
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
 
 _POSITION_COLUMNS = ("sentence_id", "hypothesis", "position", "token_id")
+# (tokens of a decode, their labels) -> the metric
+_TokenMetric = Callable[[MeasuredTokens, TokenLabels], WeightedMetric]
+# (labels, measure [row]) -> the labels to be detected, and the score of each
+_Target = Callable[[TokenLabels, FloatArray], tuple[LabelledTokens, FloatArray]]
 
 
 @dataclass(frozen=True)
-class _Question:
-    """One cell to fill: its statistic of a decode and its labels, and why it may have no value.
+class _CellPlan:
+    """How to fill one cell, and the reason if it has no value.
 
-    `every_eos`: EOS takes part whatever the rules say.
+    With `every_eos`, EOS takes part whatever the rules say.
     """
 
     column: str
     metric: str
-    statistic: Callable[[MeasuredTokens, TokenLabels], Statistic]
-    why_none: str
+    weighted: _TokenMetric
+    why_undefined: str
     signature: str
     every_eos: bool = False
-
-
-def token_error_cells(
-    group: Sequence[MeasuredTokens], rules: TokenRules | None, evaluation: Evaluation
-) -> Iterator[Cell]:
-    """Average precision in percent of every token measure, the token error rate and deletions.
-
-    Beyond the paper `{measure}_word_max`, `{measure}_word_mean` and `{measure}_before_deletion`,
-    with their base rates. `group` holds the decodes of one key, of which the mean is taken.
-    Source: `tab:token-error-detection`; its baseline is the token error rate.
-    """
-    decodes = [one.decode for one in group]
-    used = scorable_in_all(decodes)
-    shared = shared_cell(decodes)
-    names = [str(name) for name in group[0].tokens if name not in _POSITION_COLUMNS]
-    questions = [*_of_the_paper(names, evaluation), *_beyond_the_paper(names, evaluation)]
-    cells = [replace(shared, column=one.column, metric=one.metric) for one in questions]
-    if rules is None or not used.any():
-        why = decodes[0].why_not_scorable if rules else "the dictionary of tokens is missing"
-        yield from (replace(cell, reason=why) for cell in cells)
-        return
-    labels = [token_labels(one, used, rules) for one in group]
-    weights = evaluation.weights(used)
-    for cell, question in zip(cells, questions, strict=True):
-        eos = "include" if rules.with_eos or question.every_eos else "exclude"
-        filled = evaluation.mean_filled(
-            cell,
-            [question.statistic(*one) for one in zip(group, labels, strict=True)],
-            weights,
-            f"{question.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
-        )
-        yield replace(filled, reason=question.why_none) if filled.value is None else filled
-
-
-def _of_the_paper(names: Sequence[str], evaluation: Evaluation) -> Iterator[_Question]:
-    for rule in precision_rules(evaluation.rules):
-        signature = f"{evaluation.measures_signature}; {rule.signature}"
-        for name in names:
-            statistic = _detection(rule, name, _tokens)
-            yield _Question(name, rule.metric, statistic, "no token is an error", signature)
-    rate = _share(lambda labels: labels.tokens)
-    yield _Question("token_error_rate_percent", "percent", rate, "no token", "TER")
-    yield _Question(
-        "deleted_words_percent", "percent", _deletion_rate, "no reference word", "deletions"
-    )
-
-
-def _beyond_the_paper(names: Sequence[str], evaluation: Evaluation) -> Iterator[_Question]:
-    rule = precision_rules(evaluation.rules)[0]
-    signature = f"{evaluation.measures_signature}; {rule.signature}"
-    for name in names:
-        for column, pooled in (("word_max", _largest), ("word_mean", _mean)):
-            statistic, why = _detection(rule, name, pooled), "no word is an error"
-            yield _Question(
-                f"{name}_{column}", rule.metric, statistic, why, f"{signature}|pieces:{column}"
-            )
-        statistic, why = _detection(rule, name, _openings), "no word is missing before a token"
-        yield _Question(
-            f"{name}_before_deletion", rule.metric, statistic, why, signature, every_eos=True
-        )
-    wrong = _share(lambda labels: labels.tokens.at(_word_starts(labels)))
-    yield _Question("wrong_words_percent", "percent", wrong, "no word", "wrong-words")
-    gaps = _share(lambda labels: labels.openings)
-    yield _Question("before_deletion_percent", "percent", gaps, "no token", "gaps", every_eos=True)
-
-
-# (labels, a measure of every row) -> what is to be flagged, and the score of each
-_Flagged = Callable[[TokenLabels, FloatArray], tuple[Marked, FloatArray]]
-
-
-def _tokens(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
-    return labels.tokens, value[labels.tokens.row]
-
-
-def _openings(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
-    return labels.openings, value[labels.openings.row]
-
-
-def _largest(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
-    starts = _word_starts(labels)
-    return labels.tokens.at(starts), np.maximum.reduceat(value[labels.tokens.row], starts)
-
-
-def _mean(labels: TokenLabels, value: FloatArray) -> tuple[Marked, FloatArray]:
-    starts = _word_starts(labels)
-    sizes = np.diff(starts, append=len(labels.word))
-    return labels.tokens.at(starts), np.add.reduceat(value[labels.tokens.row], starts) / sizes
-
-
-def _word_starts(labels: TokenLabels) -> NDArray[np.int64]:
-    return np.flatnonzero(np.diff(labels.word, prepend=-1))
-
-
-def _detection(
-    rule: PrecisionRule, name: str, flagged: _Flagged
-) -> Callable[[MeasuredTokens, TokenLabels], Statistic]:
-    """The score of tokens or words as a function of the weights of their sentences."""
-
-    def of(measured: MeasuredTokens, labels: TokenLabels) -> Statistic:
-        marked, score = flagged(labels, measured.tokens[name].to_numpy(dtype=np.float64))
-        return rule.statistic(marked.wrong, score, marked.sentence)
-
-    return of
-
-
-def _share(
-    marked: Callable[[TokenLabels], Marked],
-) -> Callable[[MeasuredTokens, TokenLabels], Statistic]:
-    """How many percent are marked as wrong."""
-
-    def of(_: MeasuredTokens, labels: TokenLabels) -> Statistic:
-        these, n_sentence = marked(labels), len(labels.deleted)
-        wrong = np.bincount(these.sentence, these.wrong, minlength=n_sentence)
-        all_of_them = np.bincount(these.sentence, minlength=n_sentence).astype(np.float64)
-        return lambda weights: 100 * ratio(weights @ wrong, weights @ all_of_them)
-
-    return of
-
-
-def _deletion_rate(_: MeasuredTokens, labels: TokenLabels) -> Statistic:
-    return lambda weights: 100 * ratio(weights @ labels.deleted, weights @ labels.reference_words)
 
 
 def token_detection_cells(
@@ -172,15 +55,129 @@ def token_detection_cells(
     rules: TokenRules | None,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    """Cells of `token_error_cells` for each group of decodes of one key.
+    """`token_error_cells` of each set of replicates of the ensembles' searches.
 
-    `decodes` by part, whose measures are in the folder `uncertainty`. Raises DataError for measures
-    that are not there.
+    `decodes` are by part, with their measures in the folder `uncertainty`. Raises DataError if
+    measures are missing.
     """
-    tokens = [
+    measured = [
         MeasuredTokens(decode, read_tokens(uncertainty / part / "token.parquet"))
         for part, decode in decodes.items()
         if decode.is_search and decode.is_ensemble
     ]
-    for group in groups_by(tokens, lambda one: one.decode):
+    for group in replicates(measured, lambda tokens: tokens.decode):
         yield from token_error_cells(group, rules, evaluation)
+
+
+def token_error_cells(
+    group: Sequence[MeasuredTokens], rules: TokenRules | None, evaluation: Evaluation
+) -> Iterator[Cell]:
+    """Average precision in percent of every token measure, the token error rate, and deletions.
+
+    In addition to the paper `{measure}_word_max`, `{measure}_word_mean` and
+    `{measure}_before_deletion`, with their base rates. `group` holds replicates, of which the mean
+    is taken. Without `rules`, the cells say that the dictionary is missing. Source:
+    `tab:token-error-detection`; its baseline is the token error rate.
+    """
+    decodes = [measured.decode for measured in group]
+    used = scorable_in_all(decodes)
+    common = common_cell(decodes)
+    names = [str(name) for name in group[0].tokens if name not in _POSITION_COLUMNS]
+    plans = [*_paper_plans(names, evaluation), *_additional_plans(names, evaluation)]
+    cells = [replace(common, column=plan.column, metric=plan.metric) for plan in plans]
+    if rules is None or not used.any():
+        why = decodes[0].why_not_scorable if rules else "the dictionary of tokens is missing"
+        yield from (replace(cell, reason=why) for cell in cells)
+        return
+    labels = [token_labels(measured, used, rules) for measured in group]
+    weights = evaluation.weights(used)
+    for cell, plan in zip(cells, plans, strict=True):
+        eos = "include" if rules.with_eos or plan.every_eos else "exclude"
+        filled = evaluation.mean_filled(
+            cell,
+            [plan.weighted(*pair) for pair in zip(group, labels, strict=True)],
+            weights,
+            f"{plan.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
+        )
+        yield replace(filled, reason=plan.why_undefined) if filled.value is None else filled
+
+
+def _paper_plans(names: Sequence[str], evaluation: Evaluation) -> Iterator[_CellPlan]:
+    for rule in precision_rules(evaluation.rules):
+        signature = f"{evaluation.measures_signature}; {rule.signature}"
+        for name in names:
+            weighted = _detection(rule, name, _tokens)
+            yield _CellPlan(name, rule.metric, weighted, "no token is an error", signature)
+    error_rate = _wrong_percent(lambda labels: labels.tokens)
+    yield _CellPlan("token_error_rate_percent", "percent", error_rate, "no token", "TER")
+    yield _CellPlan(
+        "deleted_words_percent", "percent", _deletion_rate, "no reference word", "deletions"
+    )
+
+
+def _additional_plans(names: Sequence[str], evaluation: Evaluation) -> Iterator[_CellPlan]:
+    rule = precision_rules(evaluation.rules)[0]
+    signature = f"{evaluation.measures_signature}; {rule.signature}"
+    for name in names:
+        for column, pooled in (("word_max", _largest_of_word), ("word_mean", _mean_of_word)):
+            weighted, why = _detection(rule, name, pooled), "no word is an error"
+            yield _CellPlan(
+                f"{name}_{column}", rule.metric, weighted, why, f"{signature}|pieces:{column}"
+            )
+        weighted, why = _detection(rule, name, _sites), "no word is missing before a token"
+        yield _CellPlan(
+            f"{name}_before_deletion", rule.metric, weighted, why, signature, every_eos=True
+        )
+    wrong_words = _wrong_percent(lambda labels: labels.tokens.at(_word_starts(labels)))
+    yield _CellPlan("wrong_words_percent", "percent", wrong_words, "no word", "wrong-words")
+    gaps = _wrong_percent(lambda labels: labels.deletion_sites)
+    yield _CellPlan("before_deletion_percent", "percent", gaps, "no token", "gaps", every_eos=True)
+
+
+def _tokens(labels: TokenLabels, values: FloatArray) -> tuple[LabelledTokens, FloatArray]:
+    return labels.tokens, values[labels.tokens.row]
+
+
+def _sites(labels: TokenLabels, values: FloatArray) -> tuple[LabelledTokens, FloatArray]:
+    return labels.deletion_sites, values[labels.deletion_sites.row]
+
+
+def _largest_of_word(labels: TokenLabels, values: FloatArray) -> tuple[LabelledTokens, FloatArray]:
+    starts = _word_starts(labels)
+    return labels.tokens.at(starts), np.maximum.reduceat(values[labels.tokens.row], starts)
+
+
+def _mean_of_word(labels: TokenLabels, values: FloatArray) -> tuple[LabelledTokens, FloatArray]:
+    starts = _word_starts(labels)
+    sizes = np.diff(starts, append=len(labels.word))
+    return labels.tokens.at(starts), np.add.reduceat(values[labels.tokens.row], starts) / sizes
+
+
+def _word_starts(labels: TokenLabels) -> NDArray[np.int64]:
+    return np.flatnonzero(np.diff(labels.word, prepend=-1))
+
+
+def _detection(rule: PrecisionRule, name: str, target: _Target) -> _TokenMetric:
+    """Score by a rule how well the measure `name` detects tokens or words."""
+
+    def weighted(measured: MeasuredTokens, labels: TokenLabels) -> WeightedMetric:
+        labelled, scores = target(labels, measured.tokens[name].to_numpy(dtype=np.float64))
+        return rule.score(labelled.wrong, scores, labelled.sentence)
+
+    return weighted
+
+
+def _wrong_percent(labelled_of: Callable[[TokenLabels], LabelledTokens]) -> _TokenMetric:
+    """Percentage of labels that are wrong."""
+
+    def weighted(_: MeasuredTokens, labels: TokenLabels) -> WeightedMetric:
+        labelled, n_sentence = labelled_of(labels), len(labels.deleted)
+        wrong = np.bincount(labelled.sentence, labelled.wrong, minlength=n_sentence)
+        total = np.bincount(labelled.sentence, minlength=n_sentence).astype(np.float64)
+        return lambda weights: 100 * ratio(weights @ wrong, weights @ total)
+
+    return weighted
+
+
+def _deletion_rate(_: MeasuredTokens, labels: TokenLabels) -> WeightedMetric:
+    return lambda weights: 100 * ratio(weights @ labels.deleted, weights @ labels.reference_words)

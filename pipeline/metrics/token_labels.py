@@ -1,4 +1,4 @@
-"""Which tokens of hypotheses are errors, and before which of them a word is missing."""
+"""Labels of tokens: which of them are errors, and before which of them a word is missing."""
 
 from __future__ import annotations
 
@@ -11,85 +11,85 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.decodes import Decode, measure_table
+from pipeline.metrics.decodes import Decode
+from pipeline.metrics.measure_files import read_measure_table
 from pipeline.quality.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.weighted_metric import FloatArray
 
-# fairseq's own symbols, whose ids come before those of the file.
-SPECIAL_UNITS = ("<s>", "<pad>", "</s>", "<unk>")
+# Special symbols of fairseq, whose ids precede those of the dictionary file.
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
+_EOS = SPECIAL_TOKENS.index("</s>")
 
 
-def read_units(path: Path) -> list[str]:
-    """The unit of every token id: [vocab]; `path` is a dict.{language}.txt."""
+def read_vocabulary(path: Path) -> list[str]:
+    """The subword of every token id, [vocab], from a fairseq dictionary dict.{language}.txt."""
     with path.open(encoding="utf-8", newline="\n") as file:
-        # A unit holds no space; its count, and perhaps a flag, follow it.
-        return [*SPECIAL_UNITS, *(line.split(" ")[0] for line in file)]
-
-
-_EOS = 2
+        # A subword has no space; its count, and possibly a flag, follow.
+        return [*SPECIAL_TOKENS, *(line.split(" ")[0] for line in file)]
 
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How tokens are labelled: one of ALIGNERS, whether EOS takes part, and the text of each id."""
+    """How tokens are labelled: an aligner of ALIGNERS, whether EOS takes part, and the subwords."""
 
     aligner: str
     with_eos: bool
-    pieces: Sequence[str]
+    subwords: Sequence[str]
 
 
 @dataclass(frozen=True)
 class MeasuredTokens:
-    """A decode and the tokens of its best hypotheses: token.parquet's columns, a row a token."""
+    """A decode and the tokens of its best hypotheses, with the columns of token.parquet."""
 
     decode: Decode
     tokens: pd.DataFrame
 
 
 @dataclass(frozen=True)
-class Marked:
-    """Tokens, or words, to be told apart by a label, each [token].
+class LabelledTokens:
+    """Labels of tokens, or of words, each [token].
 
-    `row` is that in the table of tokens (the first one of a word), `sentence` the place among the
-    scored sentences, `wrong` the label.
+    `row` is the row in the table of tokens (of a word, its first token), `sentence` the index among
+    the scored sentences, and `wrong` the label.
     """
 
     row: NDArray[np.int64]
     sentence: NDArray[np.int64]
     wrong: NDArray[np.bool_]
 
-    def at(self, places: NDArray[np.int64]) -> Marked:
-        """Those at some places."""
-        return Marked(self.row[places], self.sentence[places], self.wrong[places])
+    def at(self, indices: NDArray[np.int64]) -> LabelledTokens:
+        """The labels at some indices."""
+        return LabelledTokens(self.row[indices], self.sentence[indices], self.wrong[indices])
 
 
 @dataclass(frozen=True)
 class TokenLabels:
-    """Of the scored sentences: which tokens are errors, and where words are missing.
+    """Labels of the scored sentences.
 
-    `tokens` are marked as errors; `word` [token] numbers their words over all sentences, EOS being
-    one of its own. `openings` are the tokens that begin a word, and every EOS, marked where a
-    reference word is missing right before. `deleted` and `reference_words` [sentence].
+    `tokens` are labelled as errors. `word` [token] numbers their words over all sentences, with EOS
+    as a word of its own. `deletion_sites` are the first token of each word and every EOS, labelled
+    as wrong if a reference word is missing right before. `deleted` and `reference_words` are word
+    counts [sentence].
     """
 
-    tokens: Marked
+    tokens: LabelledTokens
     word: NDArray[np.int64]
-    openings: Marked
+    deletion_sites: LabelledTokens
     deleted: FloatArray
     reference_words: FloatArray
 
 
 def token_rules(dictionary: Path, aligner: str, with_eos: bool) -> TokenRules | None:
-    """The rules, with the pieces of a dictionary of fairseq's; None where there is no such file."""
+    """The rules, with the subwords of a fairseq dictionary; None if there is no such file."""
     if not dictionary.is_file():
         return None
-    return TokenRules(aligner, with_eos, read_units(dictionary))
+    return TokenRules(aligner, with_eos, read_vocabulary(dictionary))
 
 
 def read_tokens(path: Path) -> pd.DataFrame:
-    """The tokens of the best hypotheses of a token.parquet; DataError where it is not whole."""
+    """The tokens of the best hypotheses in a token.parquet; DataError if it is incomplete."""
     order = ["sentence_id", "position"]
-    frame = measure_table(path, [*order, "token_id"], filters=[("hypothesis", "==", 0)])
+    frame = read_measure_table(path, [*order, "token_id"], filters=[("hypothesis", "==", 0)])
     return frame.sort_values(order, ignore_index=True)
 
 
@@ -98,54 +98,55 @@ def token_labels(
 ) -> TokenLabels:
     """Label the tokens of the sentences in use, [sentence] of the test set.
 
-    Substituted and inserted words are errors, and so is every token of such a word; a missing word
-    has no token and is counted apart. EOS, where it takes part, is an error where the reference
-    goes on; a word missing at the end of a hypothesis without EOS is before no token. Raises
-    DataError where tokens are not those of the hypothesis.
+    Substituted and inserted words are errors, and so is every token of such a word. A missing word
+    has no token and is counted separately. EOS, if it takes part, is an error where the reference
+    continues. A word missing at the end of a hypothesis without EOS has no deletion site. Raises
+    DataError if the tokens do not spell the hypothesis.
     """
-    places = np.flatnonzero(used)
+    sentences = np.flatnonzero(used)
     decode = measured.decode
-    said = [str(decode.texts[i]).split() for i in places]
-    meant = [str(decode.references[i]).split() for i in places]
-    paths = ALIGNERS[rules.aligner](meant, said)
+    texts, references = decode.scored_texts(used)
+    reference_words = [reference.split() for reference in references]
+    paths = ALIGNERS[rules.aligner](reference_words, [text.split() for text in texts])
     ids = measured.tokens["token_id"].to_numpy()
-    bounds = np.searchsorted(measured.tokens["sentence_id"].to_numpy(), [places, places + 1])
+    bounds = np.searchsorted(measured.tokens["sentence_id"].to_numpy(), [sentences, sentences + 1])
     tokens: list[tuple[int, int, bool]] = []
-    openings: list[tuple[int, int, bool]] = []
-    word: list[int] = []
+    deletion_sites: list[tuple[int, int, bool]] = []
+    word_of_label: list[int] = []
     for sentence, path in enumerate(paths):
-        # EOS is the word behind the last one.
+        # EOS counts as the word after the last one.
         wrong, missing = [*wrong_words(path), path.endswith("D")], missing_before(path)
-        own = range(*bounds[:, sentence])
-        finished = bool(own) and bool(ids[own[-1]] == _EOS)
-        words = word_of_token([rules.pieces[ids[row]] for row in own[: len(own) - finished]])
+        rows = range(*bounds[:, sentence])
+        finished = bool(rows) and bool(ids[rows[-1]] == _EOS)
+        words = word_of_token([rules.subwords[ids[row]] for row in rows[: len(rows) - finished]])
         n_word = max(words, default=-1) + 1
         if n_word != len(wrong) - 1:
             raise DataError(
-                f"{decode.path}: the tokens of sentence {places[sentence]} must spell the "
-                f"{len(wrong) - 1} words of its text, got {n_word}"
+                f"{decode.path}: the tokens of sentence {sentences[sentence]} spell {n_word} words "
+                f"and its text has {len(wrong) - 1}. Run python -m stages.decode and "
+                "stages.uncertainty again."
             )
         words += [n_word] * finished
-        # White space alone is no word and takes no part.
-        spelling = [(row, one) for row, one in zip(own, words, strict=True) if one >= 0]
-        first = {one: row for row, one in reversed(spelling)}
-        openings += [(first[one], sentence, missing[one]) for one in sorted(first)]
+        # Tokens of white space alone belong to no word and take no part.
+        spelling = [(row, word) for row, word in zip(rows, words, strict=True) if word >= 0]
+        first_row = {word: row for row, word in reversed(spelling)}
+        deletion_sites += [(first_row[word], sentence, missing[word]) for word in sorted(first_row)]
         scored = spelling if rules.with_eos else spelling[: len(spelling) - finished]
-        tokens += [(row, sentence, wrong[one]) for row, one in scored]
-        so_far = word[-1] + 1 if word else 0
-        word += [so_far + one for _, one in scored]
+        tokens += [(row, sentence, wrong[word]) for row, word in scored]
+        n_before = word_of_label[-1] + 1 if word_of_label else 0
+        word_of_label += [n_before + word for _, word in scored]
     return TokenLabels(
-        _marked(tokens),
-        np.array(word, dtype=np.int64),
-        _marked(openings),
+        _labelled(tokens),
+        np.array(word_of_label, dtype=np.int64),
+        _labelled(deletion_sites),
         np.array([path.count("D") for path in paths], dtype=np.float64),
-        np.array([len(words) for words in meant], dtype=np.float64),
+        np.array([len(words) for words in reference_words], dtype=np.float64),
     )
 
 
-def _marked(marks: Sequence[tuple[int, int, bool]]) -> Marked:
-    rows, sentences, wrong = zip(*marks, strict=True) if marks else ((), (), ())
-    return Marked(
+def _labelled(labels: Sequence[tuple[int, int, bool]]) -> LabelledTokens:
+    rows, sentences, wrong = zip(*labels, strict=True) if labels else ((), (), ())
+    return LabelledTokens(
         np.array(rows, dtype=np.int64),
         np.array(sentences, dtype=np.int64),
         np.array(wrong, dtype=bool),

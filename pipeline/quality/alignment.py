@@ -1,7 +1,8 @@
-"""Alignment of hypothesis words with reference words, and which of them it makes errors.
+"""Alignment of hypothesis words with reference words, and the errors that it marks.
 
-A path is a text of steps, one a character: `C` a correct word, `S` a substitution, `I` an insertion
-(a hypothesis word too many), `D` a deletion (a reference word that is missing).
+An alignment path is a string with one letter per step: `C` for a correct word, `S` for a
+substitution, `I` for an insertion (an extra hypothesis word), `D` for a deletion (a missing
+reference word).
 """
 
 from __future__ import annotations
@@ -13,75 +14,63 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.errors import MachineError
 
-_PATH = re.compile(r'<PATH id="\(s_(\d+)\)"[^>]*>\n(.*?)</PATH>', re.DOTALL)
-
-
-def sclite_paths(
-    references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
-) -> list[str]:
-    """The path of each sentence (see pipeline.quality.alignment) as sclite aligns it.
-
-    Words are handed over as numbers, so that none can be read as a sign of its file format. Raises
-    MachineError where the tool is missing or fails.
-    """
-    if not references:
-        return []
-    numbers: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, texts in (("reference", references), ("hypothesis", hypotheses)):
-            lines = []
-            for sentence, words in enumerate(texts):
-                coded = (f"w{numbers.setdefault(word, len(numbers))}" for word in words)
-                lines.append(f"{' '.join(coded)} (s_{sentence})\n")
-            (Path(folder) / name).write_text("".join(lines), encoding="ascii", newline="\n")
-        files = ["-r", "reference", "trn", "-h", "hypothesis", "trn"]
-        command = [*_program(), "-s", *files, "-i", "spu_id", "-o", "sgml", "stdout"]
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    steps = {int(number): body for number, body in _PATH.findall(result.stdout)}
-    if result.returncode or len(steps) != len(references):
-        reason = " ".join((result.stderr or result.stdout).split())[:200]
-        raise MachineError(
-            f"metrics.aligner: sclite must align {len(references)} sentences, "
-            f"got {len(steps)}: {reason}"
-        )
-    return [
-        "".join(step[0] for step in steps[sentence].strip().split(":") if step)
-        for sentence in range(len(references))
-    ]
-
-
-def _program() -> list[str]:
-    """The command, as Debian's package wraps it or by its own name."""
-    if shutil.which("sctk"):
-        return ["sctk", "sclite"]
-    if shutil.which("sclite"):
-        return ["sclite"]
-    raise MachineError(
-        "metrics.aligner=sclite needs the program sctk, got none: install the Debian package sctk, "
-        "or use metrics.aligner=nist, which aligns alike"
-    )
-
-
 Words = Sequence[str]
 # (references, hypotheses), each [sentence] of words -> paths [sentence]
 Aligner = Callable[[Sequence[Words], Sequence[Words]], list[str]]
 
-# The weights of NIST's scoring tool: one substitution is cheaper than a deletion and an insertion.
+# Weights of NIST's scoring tool: a substitution costs less than a deletion plus an insertion.
 _SUBSTITUTION, _INSERTION, _DELETION = 4, 3, 3
+_LETTERS = {"equal": "C", "substitute": "S", "insert": "I", "delete": "D"}
+_SCLITE_PATH = re.compile(r'<PATH id="\(s_(\d+)\)"[^>]*>\n(.*?)</PATH>', re.DOTALL)
+
+
+def levenshtein_paths(references: Sequence[Words], hypotheses: Sequence[Words]) -> list[str]:
+    """Paths with the fewest edits, as jiwer aligns words; words contain no spaces."""
+    import jiwer
+
+    reference_texts, hypothesis_texts = (
+        [" ".join(words) for words in side] for side in (references, hypotheses)
+    )
+    split = jiwer.ReduceToListOfListOfWords()
+    return _jiwer_paths(reference_texts, hypothesis_texts, jiwer.process_words, split)
+
+
+def character_paths(references: Sequence[str], hypotheses: Sequence[str]) -> list[str]:
+    """Paths with the fewest edits of characters, as jiwer aligns them; spaces count."""
+    import jiwer
+
+    process, split = jiwer.process_characters, jiwer.ReduceToListOfListOfChars()
+    return _jiwer_paths(list(references), list(hypotheses), process, split)
+
+
+def _jiwer_paths(
+    references: list[str], hypotheses: list[str], process: Callable[..., Any], split: Any
+) -> list[str]:
+    if not references:  # jiwer takes no sentences for one empty sentence
+        return []
+    return [
+        "".join(
+            _LETTERS[chunk.type]
+            * max(chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx)
+            for chunk in chunks
+        )
+        for chunks in process(references, hypotheses, split, split).alignments
+    ]
 
 
 def nist_path(reference: Words, hypothesis: Words) -> str:
-    """The cheapest path at weights 4, 3, 3 for substitution, insertion, deletion.
+    """The cheapest path with costs 4, 3 and 3 for substitution, insertion and deletion.
 
-    Of equally cheap ones it is that of sclite: going back from the end, a pair of words is taken
-    before an insertion, and that before a deletion.
+    Among paths of equal cost it is the one of sclite: traced back from the end, a pair of words is
+    preferred to an insertion, and an insertion to a deletion.
     """
-    cost = _costs(reference, hypothesis)
+    cost = _path_costs(reference, hypothesis)
     row, column = len(reference), len(hypothesis)
     steps = []
     while row or column:
@@ -105,19 +94,67 @@ def nist_paths(references: Sequence[Words], hypotheses: Sequence[Words]) -> list
     return [nist_path(*pair) for pair in zip(references, hypotheses, strict=True)]
 
 
-def levenshtein_paths(references: Sequence[Words], hypotheses: Sequence[Words]) -> list[str]:
-    """A path of fewest edits of each sentence, as rapidfuzz finds it."""
-    from rapidfuzz.distance import Levenshtein
+def _path_costs(reference: Words, hypothesis: Words) -> list[list[int]]:
+    """Cost of the cheapest path between all prefixes, [reference + 1][hypothesis + 1]."""
+    rows = [[_INSERTION * column for column in range(len(hypothesis) + 1)]]
+    number = {word: index for index, word in enumerate(dict.fromkeys([*reference, *hypothesis]))}
+    hypothesis_numbers = np.array([number[word] for word in hypothesis], dtype=np.int64)
+    for word in reference:
+        above = rows[-1]
+        pairs = np.where(hypothesis_numbers == number[word], 0, _SUBSTITUTION).tolist()
+        row = [above[0] + _DELETION]
+        for column, pair in enumerate(pairs):
+            row.append(
+                min(above[column] + pair, row[column] + _INSERTION, above[column + 1] + _DELETION)
+            )
+        rows.append(row)
+    return rows
 
-    letters = {"equal": "C", "replace": "S", "insert": "I", "delete": "D"}
-    paths = []
-    for reference, hypothesis in zip(references, hypotheses, strict=True):
-        path = ""
-        for block in Levenshtein.opcodes(reference, hypothesis):
-            length = max(block.src_end - block.src_start, block.dest_end - block.dest_start)
-            path += letters[block.tag] * length
-        paths.append(path)
-    return paths
+
+def sclite_paths(
+    references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
+) -> list[str]:
+    """Paths as the program sclite aligns each sentence.
+
+    Words are passed to it as numbers, so that none is read as markup of its file format. Raises
+    MachineError if the program is missing or fails.
+    """
+    if not references:
+        return []
+    numbers: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, texts in (("reference", references), ("hypothesis", hypotheses)):
+            lines = []
+            for sentence, words in enumerate(texts):
+                coded = (f"w{numbers.setdefault(word, len(numbers))}" for word in words)
+                lines.append(f"{' '.join(coded)} (s_{sentence})\n")
+            (Path(folder) / name).write_text("".join(lines), encoding="ascii", newline="\n")
+        files = ["-r", "reference", "trn", "-h", "hypothesis", "trn"]
+        command = [*_sclite_command(), "-s", *files, "-i", "spu_id", "-o", "sgml", "stdout"]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    steps = {int(number): body for number, body in _SCLITE_PATH.findall(result.stdout)}
+    if result.returncode or len(steps) != len(references):
+        reason = " ".join((result.stderr or result.stdout).split())[:200]
+        raise MachineError(
+            f"metrics.aligner=sclite: sclite aligned {len(steps)} of {len(references)} sentences "
+            f"({reason}). Use metrics.aligner=nist, which gives the same alignments."
+        )
+    return [
+        "".join(step[0] for step in steps[sentence].strip().split(":") if step)
+        for sentence in range(len(references))
+    ]
+
+
+def _sclite_command() -> list[str]:
+    """The command under the name of Debian's wrapper, or under its own name."""
+    if shutil.which("sctk"):
+        return ["sctk", "sclite"]
+    if shutil.which("sclite"):
+        return ["sclite"]
+    raise MachineError(
+        "metrics.aligner=sclite: neither sctk nor sclite is installed. Install the Debian package "
+        "sctk, or use metrics.aligner=nist, which gives the same alignments."
+    )
 
 
 ALIGNERS: dict[str, Aligner] = {
@@ -128,29 +165,29 @@ ALIGNERS: dict[str, Aligner] = {
 
 
 def wrong_words(path: str) -> list[bool]:
-    """Of each hypothesis word, whether it is a substitution or an insertion."""
+    """Whether each hypothesis word is a substitution or an insertion."""
     return [step != "C" for step in path if step != "D"]
 
 
 def missing_before(path: str) -> list[bool]:
-    """Of each hypothesis word, and of the end, whether a reference word is missing right before."""
+    """Whether a reference word is missing right before each hypothesis word, and before the end."""
     steps = f" {path}"
     after = [before == "D" for before, step in pairwise(steps) if step != "D"]
     return [*after, steps[-1] == "D"]
 
 
-def word_of_token(pieces: Sequence[str]) -> list[int]:
-    """The word that each sub-word piece stands in, counted from 0.
+def word_of_token(subwords: Sequence[str]) -> list[int]:
+    """Index of the word that each subword belongs to, counted from 0.
 
-    `▁` is white space. A piece that reaches into several words belongs to the first of them, one of
-    white space alone to the word that follows it, or to the last where none does; where there is
-    no word at all, it has the number -1.
+    `▁` is white space. A subword that spans several words belongs to the first of them. A subword
+    of white space alone belongs to the word that follows, or to the last word if none follows; its
+    index is -1 if there is no word at all.
     """
     n_word, in_word = 0, False
     words = []
-    for piece in pieces:
+    for subword in subwords:
         first = None
-        for character in piece.replace("▁", " "):
+        for character in subword.replace("▁", " "):
             if character.isspace():
                 in_word = False
                 continue
@@ -159,20 +196,3 @@ def word_of_token(pieces: Sequence[str]) -> list[int]:
             first = n_word - 1 if first is None else first
         words.append(n_word if first is None else first)
     return [min(word, n_word - 1) for word in words]
-
-
-def _costs(reference: Words, hypothesis: Words) -> list[list[int]]:
-    """Of the cheapest path between the beginnings of two texts, [reference + 1][hypothesis + 1]."""
-    rows = [[_INSERTION * column for column in range(len(hypothesis) + 1)]]
-    number = {word: place for place, word in enumerate(dict.fromkeys([*reference, *hypothesis]))}
-    said = np.array([number[word] for word in hypothesis], dtype=np.int64)
-    for word in reference:
-        above = rows[-1]
-        pairs = np.where(said == number[word], 0, _SUBSTITUTION).tolist()
-        row = [above[0] + _DELETION]
-        for column, pair in enumerate(pairs):
-            row.append(
-                min(above[column] + pair, row[column] + _INSERTION, above[column + 1] + _DELETION)
-            )
-        rows.append(row)
-    return rows

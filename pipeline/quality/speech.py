@@ -1,30 +1,36 @@
-"""Word and character error rates by counts that add up.
+"""Word and character error rates, from error counts by jiwer.
 
-Words are what white space separates; characters are the code points of the words with one space
-between them, which counts. Rule of our own, the same for a sentence and a corpus, for words and
-characters: the rate is edits / max(reference words, 1), so that an empty reference with a
-hypothesis of two words has 200 %, both empty 0 %, and in a corpus such insertions add to the
-edits. It is not clipped at 100 %. A reference that does not exist is not an empty one: leave that
-sentence out.
+Words are separated by white space. Characters are the code points of the words joined by single
+spaces; the spaces count. The same rule holds for sentences and corpora, words and characters:
+the rate is edits / max(reference length, 1), not clipped at 100 %. An empty reference with a
+hypothesis of two words thus has a WER of 200 %, two empty texts have 0 %, and in a corpus the
+insertions of such a sentence add to the edits. Leave out sentences without a reference: a missing
+reference is not an empty one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 
 import numpy as np
 
-from pipeline.errors import DataError
-from pipeline.quality.statistic import FloatArray, Statistic, point
+from pipeline.quality.alignment import character_paths, levenshtein_paths
+from pipeline.quality.weighted_metric import (
+    FloatArray,
+    WeightedMetric,
+    check_paired,
+    point_estimate,
+)
 
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """Edits (substitutions, insertions, deletions) and the words or characters of the reference.
+    """Edits per sentence, and the length of its reference in words or characters.
 
-    Each [sentence].
+    Both [sentence]. Edits are substitutions, insertions and deletions.
     """
 
     edits: FloatArray
@@ -32,19 +38,25 @@ class ErrorCounts:
 
 
 def word_error_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ErrorCounts:
-    """Fewest word edits from reference to hypothesis; DataError where the numbers differ."""
-    return _error_counts(hypotheses, references, str.split)
+    """Count the fewest word edits that turn each reference into its hypothesis.
+
+    Results are cached and read-only, because cells and figures ask for the same texts. Raises
+    DataError if the numbers of texts differ.
+    """
+    check_paired(hypotheses, references)
+    return _word_error_counts(tuple(hypotheses), tuple(references))
 
 
 def character_error_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ErrorCounts:
-    """Fewest edits of characters from reference to hypothesis; DataError as for words."""
-    return _error_counts(hypotheses, references, lambda text: " ".join(text.split()))
+    """Count the fewest character edits; cached, read-only and checked like words."""
+    check_paired(hypotheses, references)
+    return _character_error_counts(tuple(hypotheses), tuple(references))
 
 
 def sentence_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
-    """Word error rate of each sentence in percent, [sentence], unclipped.
+    """Word error rate of each sentence in percent, [sentence], not clipped.
 
-    Raises DataError where the numbers of texts differ. Source: section 'Sequence-level Error
+    Raises DataError if the numbers of texts differ. Source: section 'Sequence-level Error
     Detection'.
     """
     counts = word_error_counts(hypotheses, references)
@@ -52,26 +64,26 @@ def sentence_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -
 
 
 def corpus_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Word error rate of a corpus in percent; NaN for no sentence."""
+    """Word error rate of a corpus in percent; NaN without sentences."""
     counts = word_error_counts(hypotheses, references)
-    return point(error_rate_statistic(counts), len(hypotheses))
+    return point_estimate(weighted_error_rate(counts), len(hypotheses))
 
 
 def corpus_cer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Character error rate of a corpus in percent; NaN for no sentence."""
+    """Character error rate of a corpus in percent; NaN without sentences."""
     counts = character_error_counts(hypotheses, references)
-    return point(error_rate_statistic(counts), len(hypotheses))
+    return point_estimate(weighted_error_rate(counts), len(hypotheses))
 
 
-def error_rate_statistic(counts: ErrorCounts) -> Statistic:
+def weighted_error_rate(counts: ErrorCounts) -> WeightedMetric:
     """Error rate of a corpus in percent as a function of weights [resample, sentence]."""
 
-    def rate(weights: FloatArray) -> FloatArray:
+    def error_rate(weights: FloatArray) -> FloatArray:
         length = np.maximum(weights @ counts.reference_length, 1)
         percent = 100 * (weights @ counts.edits) / length
         return np.where(weights.sum(axis=1) > 0, percent, np.nan)
 
-    return rate
+    return error_rate
 
 
 def wer_signature() -> str:
@@ -85,24 +97,29 @@ def cer_signature() -> str:
 
 
 def _signature() -> str:
-    return f"case:mixed|edits:rapidfuzz-{version('rapidfuzz')}"
+    return f"case:mixed|edits:jiwer-{version('jiwer')}"
 
 
-def _error_counts(
-    hypotheses: Sequence[str], references: Sequence[str], cut: Callable[[str], Sequence[str]]
+@lru_cache(maxsize=128)
+def _word_error_counts(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> ErrorCounts:
+    words = ([text.split() for text in texts] for texts in (references, hypotheses))
+    return _error_counts(levenshtein_paths(*words))
+
+
+@lru_cache(maxsize=128)
+def _character_error_counts(
+    hypotheses: tuple[str, ...], references: tuple[str, ...]
 ) -> ErrorCounts:
-    from rapidfuzz.distance import Levenshtein
+    texts = ([" ".join(text.split()) for text in texts] for texts in (references, hypotheses))
+    return _error_counts(character_paths(*texts))
 
-    if len(hypotheses) != len(references):
-        raise DataError(
-            "hypotheses and references must be equally many, "
-            f"got {len(hypotheses)} and {len(references)}"
-        )
-    pairs = [
-        (cut(hypothesis), cut(reference))
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    return ErrorCounts(
-        np.array([Levenshtein.distance(said, meant) for said, meant in pairs], dtype=np.float64),
-        np.array([len(meant) for _, meant in pairs], dtype=np.float64),
+
+def _error_counts(paths: Sequence[str]) -> ErrorCounts:
+    """Counts of alignment paths (see `pipeline.quality.alignment`), as read-only arrays."""
+    counts = ErrorCounts(
+        np.array([len(path) - path.count("C") for path in paths], dtype=np.float64),
+        np.array([len(path) - path.count("I") for path in paths], dtype=np.float64),
     )
+    for array in vars(counts).values():
+        array.setflags(write=False)
+    return counts

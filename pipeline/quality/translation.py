@@ -1,10 +1,11 @@
-"""BLEU of sentences and corpora, by sacrebleu's tokeniser, counts and smoothing, and its chrF.
+"""BLEU of sentences and corpora, and chrF of corpora, by sacrebleu's rules.
 
-Rules of our own, the same for a sentence and a corpus (of one): nothing said where nothing was to
-be said is right (100); anything else without a matching word, so also where either side is empty,
-is 0. Text is empty when it is blank. In a corpus, chrF leaves out the n-grams of a hypothesis whose
-reference is too short to have any, as sacrebleu does, so an answer to nothing costs nothing there.
-A reference that does not exist is not an empty one: leave that sentence out.
+Tokenisation, counts and smoothing of BLEU are sacrebleu's. Empty texts, blank ones included, follow
+one rule for sentences and corpora: if hypothesis and reference are both empty the score is 100; if
+only one of them is empty, or nothing matches, it is 0. In a corpus, chrF ignores the n-grams of a
+hypothesis whose reference is too short to have any, as sacrebleu does, so that a hypothesis for an
+empty reference costs nothing. Leave out sentences without a reference: a missing reference is not
+an empty one.
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipeline.errors import DataError
-from pipeline.quality.statistic import FloatArray, Statistic, point
+from pipeline.quality.weighted_metric import (
+    FloatArray,
+    WeightedMetric,
+    check_paired,
+    point_estimate,
+)
 
 _ORDER = 4
 _CHARACTER_ORDER = 6
-# How many times recall counts for what precision does, in chrF.
+# Weight of recall relative to precision in chrF.
 _BETA = 2
 
 
 @dataclass(frozen=True)
 class BleuCounts:
-    """What BLEU adds up over sentences.
+    """Sufficient statistics of corpus BLEU, and BLEU of each sentence.
 
-    `sentence_percent` [sentence] is BLEU of each one by effective order; `correct` and `total`
-    [sentence, order] count n-grams; `hypothesis_tokens` and `reference_tokens` [sentence].
+    `sentence_percent` [sentence] is sentence BLEU with effective order; `correct` and `total`
+    [sentence, order] count n-grams; `hypothesis_tokens` and `reference_tokens` are [sentence].
     """
 
     sentence_percent: FloatArray
@@ -42,14 +47,14 @@ class BleuCounts:
 
 @dataclass(frozen=True)
 class ChrfCounts:
-    """What chrF adds up over sentences: character n-grams without white space.
+    """Sufficient statistics of corpus chrF: counts of character n-grams without white space.
 
-    `said`, `meant` and `correct` [sentence, order]: of the hypothesis, the reference, and in both;
-    `characters` [sentence] of both.
+    `hypothesis`, `reference` and `correct` (in both) are [sentence, order]; `characters` [sentence]
+    is the length of both texts together.
     """
 
-    said: FloatArray
-    meant: FloatArray
+    hypothesis: FloatArray
+    reference: FloatArray
     correct: FloatArray
     characters: FloatArray
 
@@ -57,44 +62,47 @@ class ChrfCounts:
 def sentence_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
     """BLEU of each sentence in percent, [sentence], in [0, 100].
 
-    sacrebleu's effective order (orders that a short hypothesis has) and exponential smoothing.
-    Raises DataError where the numbers of texts differ. Source: section 'Sequence-level Error
-    Detection'; a wholly wrong one-word hypothesis has 0.
+    Uses sacrebleu's effective order (only the n-gram orders that a short hypothesis has) and
+    exponential smoothing, so that a wrong hypothesis of one word scores 0. Raises DataError if the
+    numbers of texts differ. Source: section 'Sequence-level Error Detection'.
     """
     return bleu_counts(hypotheses, references).sentence_percent
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU of a corpus in percent, as sacrebleu's default; NaN for no sentence."""
-    return point(corpus_bleu_statistic(bleu_counts(hypotheses, references)), len(hypotheses))
+    """BLEU of a corpus in percent, with sacrebleu's defaults; NaN without sentences."""
+    return point_estimate(
+        weighted_corpus_bleu(bleu_counts(hypotheses, references)), len(hypotheses)
+    )
 
 
 def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> BleuCounts:
-    """Count the n-grams of each sentence once; DataError where the numbers of texts differ.
+    """Count the n-grams of each sentence.
 
-    What was counted is kept, as cells and figures ask for the same texts: it cannot be written to.
+    Results are cached and read-only, because cells and figures ask for the same texts. Raises
+    DataError if the numbers of texts differ.
     """
-    _refuse_unequal(hypotheses, references)
-    return _counted(tuple(hypotheses), tuple(references))
+    check_paired(hypotheses, references)
+    return _bleu_counts(tuple(hypotheses), tuple(references))
 
 
 @lru_cache(maxsize=128)
-def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCounts:
+def _bleu_counts(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCounts:
     from sacrebleu.metrics import BLEU
 
     scorer = BLEU(effective_order=True)
-    scored = [
+    scores = [
         scorer.sentence_score(hypothesis, [reference])
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
-    hypothesis_tokens = np.array([one.sys_len for one in scored], dtype=np.float64)
-    reference_tokens = np.array([one.ref_len for one in scored], dtype=np.float64)
-    percent = np.array([one.score for one in scored], dtype=np.float64)
+    hypothesis_tokens = np.array([score.sys_len for score in scores], dtype=np.float64)
+    reference_tokens = np.array([score.ref_len for score in scores], dtype=np.float64)
+    percent = np.array([score.score for score in scores], dtype=np.float64)
     counts = BleuCounts(
-        # sacrebleu's product of rounded logarithms can end just above 100.
+        # Rounding of logarithms in sacrebleu can give slightly more than 100.
         np.where(hypothesis_tokens + reference_tokens > 0, np.minimum(percent, 100), 100),
-        np.array([one.counts for one in scored], dtype=np.float64).reshape(-1, _ORDER),
-        np.array([one.totals for one in scored], dtype=np.float64).reshape(-1, _ORDER),
+        np.array([score.counts for score in scores], dtype=np.float64).reshape(-1, _ORDER),
+        np.array([score.totals for score in scores], dtype=np.float64).reshape(-1, _ORDER),
         hypothesis_tokens,
         reference_tokens,
     )
@@ -103,30 +111,30 @@ def _counted(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCo
     return counts
 
 
-def corpus_bleu_statistic(counts: BleuCounts) -> Statistic:
-    """Corpus BLEU in percent as a function of weights [resample, sentence]: the counts add up."""
+def weighted_corpus_bleu(counts: BleuCounts) -> WeightedMetric:
+    """Corpus BLEU in percent as a function of weights [resample, sentence]."""
 
     def bleu(weights: FloatArray) -> FloatArray:
         correct = weights @ counts.correct
         total = weights @ counts.total
         hypothesis_tokens = weights @ counts.hypothesis_tokens
         reference_tokens = weights @ counts.reference_tokens
-        # An order without any match is given one half, the next one a quarter, and so on.
+        # Exponential smoothing: orders without a match get 1/2, 1/4, ... matches.
         smoothing = 2.0 ** -np.cumsum(correct == 0, axis=1)
         matched = np.where(correct > 0, correct, smoothing)
         defined = (total > 0).all(axis=1) & (correct > 0).any(axis=1)
         log_precision = np.log(matched / np.maximum(total, 1)).mean(axis=1)
         log_brevity = np.minimum(0, 1 - reference_tokens / np.maximum(hypothesis_tokens, 1))
         percent = np.where(defined, 100 * np.exp(log_precision + log_brevity), 0.0)
-        nothing_to_say = hypothesis_tokens + reference_tokens == 0
-        percent = np.where(nothing_to_say, 100.0, percent)
+        both_empty = hypothesis_tokens + reference_tokens == 0
+        percent = np.where(both_empty, 100.0, percent)
         return np.where(weights.sum(axis=1) > 0, percent, np.nan)
 
     return bleu
 
 
 def bleu_signature() -> str:
-    """sacrebleu's signature of corpus BLEU; sentence BLEU differs in `eff:yes`."""
+    """Signature of corpus BLEU by sacrebleu; sentence BLEU has `eff:yes` instead of `eff:no`."""
     from sacrebleu.metrics import BLEU
 
     scorer = BLEU()
@@ -135,39 +143,47 @@ def bleu_signature() -> str:
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """chrF of a corpus in percent, as sacrebleu's default; NaN for no sentence."""
-    return point(corpus_chrf_statistic(chrf_counts(hypotheses, references)), len(hypotheses))
+    """chrF of a corpus in percent, with sacrebleu's defaults; NaN without sentences."""
+    return point_estimate(
+        weighted_corpus_chrf(chrf_counts(hypotheses, references)), len(hypotheses)
+    )
 
 
 def chrf_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ChrfCounts:
-    """Count the n-grams of each sentence once; DataError where the numbers of texts differ."""
-    _refuse_unequal(hypotheses, references)
-    n_said, n_meant, n_correct = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
+    """Count the character n-grams of each sentence.
+
+    Raises DataError if the numbers of texts differ.
+    """
+    check_paired(hypotheses, references)
+    in_hypothesis, in_reference, correct = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
     characters = np.zeros(len(hypotheses))
     for sentence, pair in enumerate(zip(hypotheses, references, strict=True)):
-        said, meant = ("".join(text.split()) for text in pair)
-        characters[sentence] = len(said) + len(meant)
-        for order in range(1, min(_CHARACTER_ORDER, len(meant)) + 1):
-            of_said, of_meant = _ngrams(said, order), _ngrams(meant, order)
-            n_said[sentence, order - 1] = of_said.total()
-            n_meant[sentence, order - 1] = of_meant.total()
-            n_correct[sentence, order - 1] = (of_said & of_meant).total()
-    return ChrfCounts(n_said, n_meant, n_correct, characters)
+        hypothesis, reference = ("".join(text.split()) for text in pair)
+        characters[sentence] = len(hypothesis) + len(reference)
+        for order in range(1, min(_CHARACTER_ORDER, len(reference)) + 1):
+            hypothesis_ngrams = _ngrams(hypothesis, order)
+            reference_ngrams = _ngrams(reference, order)
+            in_hypothesis[sentence, order - 1] = hypothesis_ngrams.total()
+            in_reference[sentence, order - 1] = reference_ngrams.total()
+            correct[sentence, order - 1] = (hypothesis_ngrams & reference_ngrams).total()
+    return ChrfCounts(in_hypothesis, in_reference, correct, characters)
 
 
-def corpus_chrf_statistic(counts: ChrfCounts) -> Statistic:
-    """Corpus chrF in percent as a function of weights [resample, sentence]: the counts add up."""
+def weighted_corpus_chrf(counts: ChrfCounts) -> WeightedMetric:
+    """Corpus chrF in percent as a function of weights [resample, sentence]."""
 
     def chrf(weights: FloatArray) -> FloatArray:
-        said, meant = weights @ counts.said, weights @ counts.meant
+        in_hypothesis, in_reference = weights @ counts.hypothesis, weights @ counts.reference
         correct = weights @ counts.correct
-        # An order that neither side is long enough for does not count.
-        orders = np.maximum(((said > 0) & (meant > 0)).sum(axis=1), 1)
-        precision = (correct / np.maximum(said, 1)).sum(axis=1) / orders
-        recall = (correct / np.maximum(meant, 1)).sum(axis=1) / orders
-        weighed = _BETA**2 * precision + recall
+        # Only orders that both sides are long enough for count.
+        orders = np.maximum(((in_hypothesis > 0) & (in_reference > 0)).sum(axis=1), 1)
+        precision = (correct / np.maximum(in_hypothesis, 1)).sum(axis=1) / orders
+        recall = (correct / np.maximum(in_reference, 1)).sum(axis=1) / orders
+        denominator = _BETA**2 * precision + recall
         product = (1 + _BETA**2) * precision * recall
-        percent = 100 * np.divide(product, weighed, out=np.zeros_like(product), where=weighed > 0)
+        percent = 100 * np.divide(
+            product, denominator, out=np.zeros_like(product), where=denominator > 0
+        )
         percent = np.where(weights @ counts.characters == 0, 100.0, percent)
         return np.where(weights.sum(axis=1) > 0, percent, np.nan)
 
@@ -175,7 +191,7 @@ def corpus_chrf_statistic(counts: ChrfCounts) -> Statistic:
 
 
 def chrf_signature() -> str:
-    """sacrebleu's signature of corpus chrF."""
+    """Signature of corpus chrF by sacrebleu."""
     from sacrebleu.metrics import CHRF
 
     scorer = CHRF(char_order=_CHARACTER_ORDER, beta=_BETA)
@@ -185,11 +201,3 @@ def chrf_signature() -> str:
 
 def _ngrams(text: str, order: int) -> Counter[str]:
     return Counter(text[first : first + order] for first in range(len(text) - order + 1))
-
-
-def _refuse_unequal(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    if len(hypotheses) != len(references):
-        raise DataError(
-            "hypotheses and references must be equally many, "
-            f"got {len(hypotheses)} and {len(references)}"
-        )

@@ -13,7 +13,7 @@ import pandas as pd
 from pipeline.errors import ConfigError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, LOWER_IS_BETTER, Cell, Key, number_text
 from pipeline.metrics.sentence_detection import CONSTANT
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.cells import CellIndex
 from pipeline.report.paper import paper_cells
 

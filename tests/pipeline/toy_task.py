@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.metrics.decodes import read_decodes
-from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.registry import QUALITIES
 from pipeline.report.figures import TaskEvidence
 from pipeline.run.settings import TestSetConfig
 from pipeline.store import Hypothesis, StoreWriter, open_store

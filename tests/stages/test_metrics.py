@@ -170,10 +170,10 @@ def test_refuses_measures_of_another_decode(run: Run) -> None:
     with pytest.raises(DataError, match=rf"list each of the {N} sentences.*got {N - 1} rows"):
         metrics(settings(run.root))
     path.unlink()
-    with pytest.raises(DataError, match=r"sequence\.parquet must exist: run python"):
+    with pytest.raises(DataError, match=r"sequence\.parquet: no such file\. Run python"):
         metrics(settings(run.root))
 
 
 def test_refuses_a_metric_that_gives_no_number(run: Run) -> None:
-    with pytest.raises(DataError, match=r"extra_metrics\.words must return a number, got"):
+    with pytest.raises(DataError, match=r"extra_metrics\.words: did not return a number"):
         run.cells("+metrics.extra_metrics.words=builtins.zip")

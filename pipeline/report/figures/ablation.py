@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.metrics.performance import sentence_nll
-from pipeline.quality.statistic import point
+from pipeline.quality.weighted_metric import point_estimate
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence
 from pipeline.statistics.subsets import subsets
@@ -68,16 +68,14 @@ def _quality_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int
     wholes = set(evidence.searched("prex").values()) | set(evidence.searched("expr").values())
     whole = {name for part in wholes for name in evidence.decodes[part].members}
     for part, decode in evidence.decodes.items():
-        cell, used = decode.cell, np.flatnonzero(decode.scorable)
+        cell, used = decode.cell, decode.scorable
         counts = part in wholes or (
             decode.is_search and cell.ensemble in ("single", SUBSET) and {*decode.members} <= whole
         )
-        if not counts or not decode.in_domain or not len(used):
+        if not counts or not decode.in_domain or not used.any():
             continue
-        statistic = quality.corpus(
-            [str(decode.texts[i]) for i in used], [str(decode.references[i]) for i in used]
-        )
-        value = point(statistic, len(used))
+        metric = quality.weighted(*decode.scored_texts(used))
+        value = point_estimate(metric, int(used.sum()))
         # A single member is its own ensemble under either combination.
         for hypotheses in POSTERIORS if cell.hypotheses == "-" else (cell.hypotheses,):
             yield cell.test_set, quality.name, hypotheses, len(decode.members), value

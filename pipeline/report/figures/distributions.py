@@ -16,7 +16,7 @@ from pipeline.metrics.calibration import (
     expected_calibration_error,
     reliability,
 )
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, outline, panels, shared_legend
 from pipeline.report.figures.evidence import TaskEvidence

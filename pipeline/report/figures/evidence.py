@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.metrics.calibration import error_percent
-from pipeline.metrics.decodes import (
-    Decode,
-    Measures,
+from pipeline.metrics.decodes import Decode
+from pipeline.metrics.measure_files import (
+    SentenceMeasures,
     first_of_each_length_norm,
     read_measures,
 )
-from pipeline.quality.kinds import Quality
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.registry import Quality
+from pipeline.quality.weighted_metric import FloatArray
 from pipeline.store import SEARCHES, SUBSET
 
 _QUALITIES = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
@@ -87,10 +86,12 @@ class TaskEvidence:
     def errors(self, part: str) -> FloatArray:
         """The error of each sentence in percent, NaN where it cannot be scored."""
         if part not in self._errors:
-            self._errors[part] = error_percent(self.decodes[part], self.quality)
+            self._errors[part] = self.decodes[part].errors_percent(
+                self.quality.sentence_error_percent
+            )
         return self._errors[part]
 
-    def one_best_measures(self, part: str) -> Measures | None:
+    def one_best_measures(self, part: str) -> SentenceMeasures | None:
         """The length-normalised measures of the 1-best hypotheses; None where B = 1 is not there.
 
         Raises DataError where the part has no measures.

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pipeline.metrics.detection import roc_auc
 from pipeline.metrics.rejection import prediction_rejection_ratio
-from pipeline.quality.statistic import FloatArray
+from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence, usable
 from pipeline.report.names import short_label

@@ -12,8 +12,8 @@ import pandas as pd
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.token_labels import SPECIAL_UNITS, read_units
-from pipeline.quality.kinds import QUALITIES
+from pipeline.metrics.token_labels import SPECIAL_TOKENS, read_vocabulary
+from pipeline.quality.registry import QUALITIES
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
@@ -28,9 +28,9 @@ def read_pieces(path: Path, vocab_size: int) -> list[str]:
     """
     if not path.is_file():
         raise DataError(f"{path} must exist: run python -m stages.prepare first")
-    pieces = read_units(path)
+    pieces = read_vocabulary(path)
     if len(pieces) != vocab_size:
-        wanted, found = (size - len(SPECIAL_UNITS) for size in (vocab_size, len(pieces)))
+        wanted, found = (size - len(SPECIAL_TOKENS) for size in (vocab_size, len(pieces)))
         raise DataError(
             f"{path} must list the {wanted} units of the decode store, "
             f"got {found}: run python -m stages.prepare and stages.decode"

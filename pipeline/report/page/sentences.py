@@ -12,8 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.decodes import Measures, measure_table, read_measures
-from pipeline.quality.kinds import Quality
+from pipeline.metrics.measure_files import (
+    SentenceMeasures,
+    read_measure_table,
+    read_measures,
+)
+from pipeline.quality.registry import Quality
 from pipeline.store import Flag, Store
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
@@ -70,7 +74,7 @@ def sentence_data(
     }
 
 
-def _shown_measures(grid: list[Measures]) -> Measures:
+def _shown_measures(grid: list[SentenceMeasures]) -> SentenceMeasures:
     """Those of the largest beam, with length normalisation where the grid has it."""
     return max(grid, key=lambda one: (one.length_norm, one.beam))
 
@@ -139,7 +143,7 @@ def _token_frame(parquet: Path, store: Store, n_sentence: int) -> pd.DataFrame:
     """Token measures of the best hypotheses of the first sentences, in the order of the store."""
     columns = ["sentence_id", "hypothesis", "token_id", *_token_columns(store)]
     best = [("hypothesis", "==", 0), ("sentence_id", "<", n_sentence)]
-    return measure_table(parquet, columns, columns=columns, filters=best)
+    return read_measure_table(parquet, columns, columns=columns, filters=best)
 
 
 def _token_columns(store: Store) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pipeline.metrics.cell import Cell
-from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.registry import QUALITIES
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import METRICS, decoder_name, task_name
 from pipeline.report.page.browse import BrowsableSet, ordered_test_sets

@@ -9,12 +9,13 @@ import pytest
 
 from pipeline.metrics import average_precision, roc_auc
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, Measured, Measures
+from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
+from pipeline.metrics.measure_files import MeasuredDecode, SentenceMeasures
 from pipeline.metrics.token_labels import MeasuredTokens, TokenRules
-from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.registry import QUALITIES
 
-MakeMeasured = Callable[..., Measured]
+MakeMeasured = Callable[..., MeasuredDecode]
 _PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")
 # The last sentence has no hypothesis, the third one no EOS.
 _IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
@@ -42,20 +43,22 @@ def measured() -> MakeMeasured:
         references: Sequence[str | None] = ("a", "x", "y z"),
         why_null: str = "",
         sources: Sequence[str] | None = None,
-    ) -> Measured:
+    ) -> MeasuredDecode:
         cell = Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", signature="sig")
         said = list(sources or ["a source"] * len(texts))
         members = ("seed_1", "seed_2")
         decode = Decode(Path("store.h5"), cell, True, members, said, list(texts), list(references))
         reasons = {"u": why_null} if why_null else {}
-        return Measured(decode, [Measures(1, 10.0, True, {"u": np.array(values)}, reasons)])
+        return MeasuredDecode(
+            decode, [SentenceMeasures(1, 10.0, True, {"u": np.array(values)}, reasons)]
+        )
 
     return make
 
 
 @pytest.fixture
 def rules() -> TokenRules:
-    return TokenRules("nist", with_eos=False, pieces=list(_PIECES))
+    return TokenRules("nist", with_eos=False, subwords=list(_PIECES))
 
 
 @pytest.fixture

@@ -7,12 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.metrics.copy_through import copy_through_cells
 from pipeline.metrics.performance import quality_cells
-from pipeline.metrics.sentence_detection import (
-    copy_through_cells,
-    error_detection_cells,
-    ood_detection_cells,
-)
+from pipeline.metrics.sentence_detection import error_detection_cells, ood_detection_cells
 
 EMPTY = "the test set has no sentence"
 

@@ -6,17 +6,17 @@ import pipeline.metrics.bootstrap as bootstrap
 from pipeline.metrics import (
     average_precision,
     corpus_wer_percent,
-    estimate,
+    interval_estimate,
     prediction_rejection_ratio,
     resample_weights,
     roc_auc,
 )
-from pipeline.metrics.bootstrap import resampled
-from pipeline.metrics.detection import average_precision_statistic, roc_auc_statistic
-from pipeline.metrics.rejection import rejection_statistic
-from pipeline.quality.speech import error_rate_statistic, word_error_counts
-from pipeline.quality.statistic import weighted_mean
-from pipeline.quality.translation import bleu_counts, corpus_bleu_statistic
+from pipeline.metrics.bootstrap import resampled_values
+from pipeline.metrics.detection import weighted_average_precision, weighted_roc_auc
+from pipeline.metrics.rejection import weighted_rejection_ratio
+from pipeline.quality.speech import weighted_error_rate, word_error_counts
+from pipeline.quality.translation import bleu_counts, weighted_corpus_bleu
+from pipeline.quality.weighted_metric import weighted_mean
 
 RESAMPLES = 20
 TEXTS = ["a b c d e", "a b", "x", "", "a b c x e f", "c d", "a a a", "b c d e f"]
@@ -39,11 +39,11 @@ def test_weights_are_draws_with_replacement():
 def test_weights_and_draws_do_not_depend_on_the_block(monkeypatch):
     values = np.arange(7.0)
     whole = resample_weights(7, 11, seed=0)
-    draws = resampled(weighted_mean(values), whole)
-    monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", 20)
+    draws = resampled_values(weighted_mean(values), whole)
+    monkeypatch.setattr(bootstrap, "_CHUNK_VALUES", 20)
     resample_weights.cache_clear()
     np.testing.assert_array_equal(resample_weights(7, 11, seed=0), whole)
-    np.testing.assert_array_equal(resampled(weighted_mean(values), whole), draws)
+    np.testing.assert_array_equal(resampled_values(weighted_mean(values), whole), draws)
 
 
 def test_every_statistic_equals_a_loop_over_resamples():
@@ -63,32 +63,32 @@ def test_every_statistic_equals_a_loop_over_resamples():
 
     cases = [
         (
-            rejection_statistic(error, score),
+            weighted_rejection_ratio(error, score),
             lambda i: prediction_rejection_ratio(error[i], score[i]),
         ),
         (
-            average_precision_statistic(label, score),
+            weighted_average_precision(label, score),
             lambda i: average_precision(label[i], score[i]),
         ),
         (
-            roc_auc_statistic(score[:3], score[3:]),
+            weighted_roc_auc(score[:3], score[3:]),
             lambda i: roc_auc(score[i[i < 3]], score[i[i >= 3]]),
         ),
-        (corpus_bleu_statistic(bleu_counts(TEXTS, REFERENCES)), bleu),
+        (weighted_corpus_bleu(bleu_counts(TEXTS, REFERENCES)), bleu),
         (
-            error_rate_statistic(word_error_counts(TEXTS, REFERENCES)),
+            weighted_error_rate(word_error_counts(TEXTS, REFERENCES)),
             lambda i: corpus_wer_percent(*texts(i)),
         ),
         (weighted_mean(error), lambda i: error[i].mean()),
     ]
     for statistic, one in cases:
         expected = [one(rows) for rows in drawn(weights)]
-        np.testing.assert_allclose(resampled(statistic, weights), expected, atol=1e-9)
+        np.testing.assert_allclose(resampled_values(statistic, weights), expected, atol=1e-9)
 
 
 def test_interval_covers_the_mean_of_a_normal_sample():
     values = np.random.default_rng(5).normal(size=400)
-    result = estimate(weighted_mean(values), resample_weights(400, 1000, seed=0))
+    result = interval_estimate(weighted_mean(values), resample_weights(400, 1000, seed=0))
     assert result.value == pytest.approx(values.mean())
     half_width = 1.96 * values.std() / 20
     assert result.low == pytest.approx(values.mean() - half_width, abs=0.02)
@@ -97,18 +97,23 @@ def test_interval_covers_the_mean_of_a_normal_sample():
 
 
 def test_says_why_there_is_no_interval():
-    single = estimate(weighted_mean(np.array([2.0])), resample_weights(1, 10, seed=0))
+    single = interval_estimate(weighted_mean(np.array([2.0])), resample_weights(1, 10, seed=0))
     assert (single.value, single.low) == (2.0, None)
     assert single.reason == "a single sentence has no interval"
-    undefined = estimate(rejection_statistic([1, 0], [1, 0]), resample_weights(2, 10, seed=0))
+    undefined = interval_estimate(
+        weighted_rejection_ratio([1, 0], [1, 0]), resample_weights(2, 10, seed=0)
+    )
     assert (undefined.value, undefined.high) == (100.0, None)
     assert "of 10 resamples" in undefined.reason
-    without = estimate(weighted_mean(np.array([1.0, 3.0])), resample_weights(2, 0, seed=0))
+    without = interval_estimate(weighted_mean(np.array([1.0, 3.0])), resample_weights(2, 0, seed=0))
     assert (without.value, without.low, without.reason) == (2.0, None, "")
 
 
 def test_an_undefined_point_has_no_value():
-    assert estimate(rejection_statistic([1, 1], [1, 0]), resample_weights(2, 9, 0)).value is None
+    assert (
+        interval_estimate(weighted_rejection_ratio([1, 1], [1, 0]), resample_weights(2, 9, 0)).value
+        is None
+    )
 
 
 def test_resamples_on_which_a_number_is_undefined_are_counted():
@@ -117,14 +122,14 @@ def test_resamples_on_which_a_number_is_undefined_are_counted():
     def of_the_second(weights):
         return np.where(weights[:, 1] > 0, 7.0, np.nan)
 
-    result = estimate(of_the_second, weights)
+    result = interval_estimate(of_the_second, weights)
     assert (result.value, result.low, result.high) == (7, None, None)
     assert result.reason == "no interval: undefined in 2 of 4 resamples"
 
 
 def test_an_interval_holds_95_of_100_resamples():
     weights = np.eye(101, dtype=np.uint16)
-    result = estimate(lambda weights: weights @ np.arange(101.0), weights)
+    result = interval_estimate(lambda weights: weights @ np.arange(101.0), weights)
     assert (result.value, result.low, result.high) == pytest.approx((5050, 2.5, 97.5))
 
 
@@ -133,4 +138,4 @@ def test_weights_are_shared_and_cannot_be_changed():
     assert resample_weights(5, 3, seed=0) is weights
     with pytest.raises(ValueError, match="read-only"):
         weights[0, 0] = 1
-    assert resampled(weighted_mean(np.arange(5.0)), weights[:0]).shape == (0,)
+    assert resampled_values(weighted_mean(np.arange(5.0)), weights[:0]).shape == (0,)

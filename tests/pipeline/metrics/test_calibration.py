@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DataError
 from pipeline.metrics.calibration import (
-    calibration_statistic,
+    checked_forecasts,
     expected_calibration_error,
-    forecasts,
-    matches,
+    matching_tokens,
     reliability,
+    weighted_calibration_error,
 )
 
 ITEMS = st.lists(
@@ -47,7 +47,7 @@ def test_a_weight_repeats_a_sentence(
     items: list[tuple[float, float, int]], weight: list[int]
 ) -> None:
     confidence, right, sentence = (np.array(one) for one in zip(*items, strict=True))
-    statistic = calibration_statistic(forecasts(confidence, right, sentence), 4)
+    statistic = weighted_calibration_error(checked_forecasts(confidence, right, sentence), 4)
     repeated = [item for item in items for _ in range(weight[item[2]])]
     got = statistic(np.array([weight], dtype=float))[0]
     if repeated:
@@ -64,7 +64,7 @@ def test_always_right_and_certain_is_calibrated() -> None:
 
 def test_bins_hold_every_item_once() -> None:
     confidence, right = np.array([0.0, 0.05, 0.55, 1.0]), np.array([0.0, 1.0, 1.0, 1.0])
-    bins = reliability(forecasts(confidence, right, np.arange(4)))
+    bins = reliability(checked_forecasts(confidence, right, np.arange(4)))
     assert [(one.low, one.n) for one in bins] == [(0.0, 2), (0.5, 1), (0.9, 1)]
     assert bins[0].confidence == pytest.approx(0.025)
     assert bins[0].right == pytest.approx(0.5)
@@ -91,23 +91,23 @@ def test_an_alignment_keeps_what_a_shortest_edit_keeps(
             edits(said - 1, meant - 1) + other,
         )
 
-    kept = matches(hypothesis, reference)
+    (kept,) = matching_tokens([hypothesis], [reference])
     assert len(kept) == len(hypothesis)
     # Kept tokens are a common subsequence: the reference has them in this order.
     rest = iter(reference)
     assert all(token in rest for token, one in zip(hypothesis, kept, strict=True) if one)
     distance = edits(len(hypothesis), len(reference))
-    assert max(len(hypothesis), len(reference)) - int(kept.sum()) <= distance
+    assert max(len(hypothesis), len(reference)) - sum(kept) <= distance
 
 
 def test_tokens_that_match_the_reference() -> None:
-    assert matches([7, 8, 9, 2], [7, 5, 9, 2]).tolist() == [True, False, True, True]
-    assert matches([], [1]).tolist() == []
-    assert matches([1], []).tolist() == [False]
+    hypotheses, references = [[7, 8, 9, 2], [], [1]], [[7, 5, 9, 2], [1], []]
+    assert matching_tokens(hypotheses, references) == [[True, False, True, True], [], [False]]
+    assert matching_tokens([], []) == []
 
 
 def test_a_diagram_by_hand() -> None:
-    given = forecasts([0.1, 0.19, 0.2, 0.99, 1.0], [1, 0, 1, 1, 0], np.zeros(5, int))
+    given = checked_forecasts([0.1, 0.19, 0.2, 0.99, 1.0], [1, 0, 1, 1, 0], np.zeros(5, int))
     assert given.bin.tolist() == [1, 1, 2, 9, 9]
     found = [(one.low, one.high, one.n, one.confidence, one.right) for one in reliability(given)]
     assert found == [
@@ -122,12 +122,14 @@ def test_a_diagram_by_hand() -> None:
 
 
 def test_the_ends_of_probabilities_are_probabilities() -> None:
-    assert len(forecasts([0.0, 1.0], [1.0, 0.0], np.arange(2)).confidence) == 2
-    assert len(forecasts([], [], np.arange(0)).confidence) == 0
+    assert len(checked_forecasts([0.0, 1.0], [1.0, 0.0], np.arange(2)).confidence) == 2
+    assert len(checked_forecasts([], [], np.arange(0)).confidence) == 0
     for right in ([0.5, 1.01], [-0.01, 0.5]):
-        with pytest.raises(DataError, match=rf"right must lie in \[0, 1\], got {right[0]:.6g} to "):
-            forecasts([0.5, 0.5], right, np.arange(2))
+        with pytest.raises(
+            DataError, match=rf"right: must .* \(got {right[0]:.6g} to "
+        ):
+            checked_forecasts([0.5, 0.5], right, np.arange(2))
     for sizes in ((2, 1, 2), (1, 2, 2), (2, 2, 1)):
-        words = "same items, got {}, {} and {}".format(*sizes)
+        words = r"lengths differ \({}, {}, {}\)".format(*sizes)
         with pytest.raises(DataError, match=words):
-            forecasts(np.zeros(sizes[0]), np.zeros(sizes[1]), np.arange(sizes[2]))
+            checked_forecasts(np.zeros(sizes[0]), np.zeros(sizes[1]), np.arange(sizes[2]))

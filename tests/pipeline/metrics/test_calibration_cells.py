@@ -11,7 +11,7 @@ from pipeline.metrics.calibration import (
     best_tokens,
     calibration_cells,
     expected_calibration_error,
-    matches,
+    matching_tokens,
 )
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
@@ -55,10 +55,7 @@ def test_tokens_of_a_single_member_by_hand(
         with open_store(evidence.decodes[f"{member}.beam.newstest14"].path) as store:
             ids, logprob = store.read("/token/id"), store.read("/token/logprob")[:, 0]
             rows = [first_tokens(store, sentence) for sentence in range(store.n_sentence)]
-        right = [
-            matches(ids[row].tolist(), reference)
-            for row, reference in zip(rows, toy.references["newstest14"], strict=True)
-        ]
+        right = matching_tokens([ids[row].tolist() for row in rows], toy.references["newstest14"])
         confidence = np.exp(np.concatenate([logprob[row] for row in rows]).astype(float))
         errors.append(expected_calibration_error(confidence, np.concatenate(right)))
     cell = cells(evidence, evaluation)["newstest14", "single", "-", "token_confidence"]
@@ -105,5 +102,7 @@ def test_what_is_absent_is_said(evidence: TaskEvidence, evaluation: Evaluation) 
 
 
 def test_an_ensemble_without_measures_is_named(evidence: TaskEvidence, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"must exist: run python -m stages.uncertainty first"):
+    with pytest.raises(
+        DataError, match=r"token\.parquet: no such file\. Run python"
+    ):
         best_tokens(evidence.decodes["random_init.prex.MED"], tmp_path / "token.parquet")

@@ -13,12 +13,11 @@ import pytest
 from pipeline.metrics.calibration import (
     BestTokens,
     best_tokens,
-    error_percent,
     sentence_forecasts,
     token_forecasts,
 )
 from pipeline.metrics.decodes import Decode
-from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.registry import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 
@@ -94,7 +93,7 @@ def test_sentences_and_their_quality(decode: Decode) -> None:
     tokens = BestTokens(
         np.array([0, 0, 2, 2, 3]), np.zeros(5, int), np.array([0.5, 0.125, 0.0, 1.0, 0.75])
     )
-    found = sentence_forecasts(tokens, decode, np.array([20.0, 0.0, 150.0, np.nan]))
+    found = sentence_forecasts(tokens, np.array([20.0, 0.0, 150.0, np.nan]))
     assert found.confidence == pytest.approx([0.25, 0])
     assert found.right == pytest.approx([0.8, 0])
     assert found.sentence.tolist() == [0, 2]
@@ -102,5 +101,5 @@ def test_sentences_and_their_quality(decode: Decode) -> None:
 
 def test_errors_of_scorable_sentences(decode: Decode) -> None:
     given = replace(decode, texts=["a b", None, "a", "x"], references=["a c", "b", None, "x"])
-    errors = error_percent(given, QUALITIES["wer_percent"])
+    errors = given.errors_percent(QUALITIES["wer_percent"].sentence_error_percent)
     np.testing.assert_array_equal(errors, [50, np.nan, np.nan, 0])

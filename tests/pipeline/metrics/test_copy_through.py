@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.sentence_detection import (
-    copy_counts,
-    copy_through_cells,
-    ood_detection_cells,
-    with_copy_through,
-)
+from pipeline.metrics.copy_through import copy_counts, copy_through_cells, with_copy_through
+from pipeline.metrics.sentence_detection import ood_detection_cells
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.decodes import (
-    Decode,
-    Measures,
+from pipeline.metrics.decodes import Decode, read_decodes
+from pipeline.metrics.measure_files import (
+    SentenceMeasures,
     first_of_each_length_norm,
-    read_decodes,
     read_measures,
 )
 from pipeline.run import settings as config
@@ -113,7 +112,9 @@ def test_parts_keep_their_order_and_their_sets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("attributes", [{}, {"test_set": "PRM"}])
 def test_a_store_of_an_unknown_set(tmp_path: Path, attributes: dict[str, str]) -> None:
     write_store(tmp_path, "part", members=["a"], **attributes)
-    with pytest.raises(DataError, match=r"test_set must be one of MED, L-FR, got '(PRM)?': run"):
+    with pytest.raises(
+        DataError, match=r"must be one of MED, L-FR \(got '(PRM)?'\)\. Run"
+    ):
         read_decodes(tmp_path, ["part"], "nmt_ende", SETS)
 
 
@@ -156,20 +157,22 @@ def test_measures_by_setting_in_the_order_of_sentences(tmp_path: Path) -> None:
 def test_measures_of_other_sentences(tmp_path: Path, sentence_id: list[int]) -> None:
     path = tmp_path / "sequence.parquet"
     frame(sentence_id, u=1.0).to_parquet(path)
-    words = rf"each of the 2 sentences .* B = 1, T = 10\.0, got {len(sentence_id)} rows"
+    words = rf"each of the 2 sentences .* B = 1, T = 10\.0 \(got {len(sentence_id)} rows\)"
     with pytest.raises(DataError, match=words):
         read_measures(path, 2)
 
 
 def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "sequence.parquet"
-    with pytest.raises(DataError, match=r"sequence\.parquet must exist: run python -m stages\."):
+    with pytest.raises(
+        DataError, match=r"sequence\.parquet: no such file\. Run python"
+    ):
         read_measures(path, 2)
     path.write_text("no table", encoding="utf-8")
-    with pytest.raises(DataError, match=r"sequence\.parquet must be whole and have .*, got Arrow"):
+    with pytest.raises(DataError, match=r"sequence\.parquet: not a complete table .*\(Arrow"):
         read_measures(path, 2)
     pd.DataFrame({"sentence_id": [0]}).to_parquet(path)
-    with pytest.raises(DataError, match=r"columns sentence_id, beam, .*, got KeyError"):
+    with pytest.raises(DataError, match=r"columns sentence_id, beam, .* \(KeyError"):
         read_measures(path, 2)
     frame([0, 1], u=1.0).to_parquet(path)
     (tmp_path / "checks.json").write_text("{", encoding="utf-8")
@@ -181,7 +184,7 @@ def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_first_measures_of_one_hypothesis() -> None:
     grid = [
-        Measures(beam, temperature, length_norm, {}, {})
+        SentenceMeasures(beam, temperature, length_norm, {}, {})
         for beam in (5, 1)
         for temperature in (10.0, 1.0)
         for length_norm in (False, True)

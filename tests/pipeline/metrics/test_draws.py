@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.bootstrap import resample_weights, resampled
+from pipeline.metrics.bootstrap import resample_weights, resampled_values
 from pipeline.metrics.cell import Cell, Key
 from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation, read_draws, write_draws
-from pipeline.quality.statistic import weighted_mean
+from pipeline.quality.weighted_metric import weighted_mean
 
 CELL = Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", metric="nll")
 VALUE = np.array([1.0, 2.0, 4.0, 8.0])
@@ -25,7 +25,7 @@ def test_cells_are_as_without_recording_and_draws_are_kept(evaluation: Evaluatio
     statistic = weighted_mean(VALUE)
     cell = recording.filled(CELL, statistic, weights, "NLL")
     assert cell == evaluation.filled(CELL, statistic, weights, "NLL")
-    draws = resampled(statistic, resample_weights(4, evaluation.resamples, evaluation.seed))
+    draws = resampled_values(statistic, resample_weights(4, evaluation.resamples, evaluation.seed))
     np.testing.assert_allclose(recording.draws[CELL.key], draws, rtol=1e-6)
 
 
@@ -55,5 +55,5 @@ def test_draws_come_back_from_their_file(tmp_path: Path) -> None:
 def test_another_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "draws.parquet"
     path.write_text("no table", encoding="utf-8")
-    with pytest.raises(DataError, match=r"draws\.parquet must be a table of draws"):
+    with pytest.raises(DataError, match=r"draws\.parquet: not a table of draws"):
         read_draws([path])

@@ -8,7 +8,7 @@ import pytest
 from pipeline.metrics.bootstrap import resample_weights
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.quality.statistic import weighted_mean
+from pipeline.quality.weighted_metric import weighted_mean
 
 CELL = Cell("nmt_ende", "MED", "random_init", "prex", "beam", metric="nll", signature="decode")
 EVERY = np.ones(4, dtype=bool)

@@ -7,13 +7,10 @@ import pytest
 
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio, roc_auc, sentence_bleu
-from pipeline.metrics.decodes import groups_by, shared_cell
+from pipeline.metrics.copy_through import copy_through_cells
+from pipeline.metrics.decodes import common_cell, replicates
 from pipeline.metrics.performance import quality_cells
-from pipeline.metrics.sentence_detection import (
-    copy_through_cells,
-    error_detection_cells,
-    ood_detection_cells,
-)
+from pipeline.metrics.sentence_detection import error_detection_cells, ood_detection_cells
 
 REFERENCES = ["a b c d", "e f g h", "a c e g", "b d f h"]
 TEXTS = [["a b c d", "e f x", "a", "b d f h"], ["a b", "e f g h", "a c e g", "y"]]
@@ -94,11 +91,11 @@ def test_a_run_that_lacks_a_measure_is_told(runs, evaluation):
 def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
     first, second = runs("newstest14", 1)
     other = runs("PRM", 1)
-    found = groups_by([first, other[0], second, other[1]], lambda one: one.decode)
+    found = replicates([first, other[0], second, other[1]], lambda one: one.decode)
     assert found == [[first, second], other]
     short = replace(second.decode, texts=["a"])
-    with pytest.raises(DataError, match=r"must list the same sentences, got \[1, 4\]"):
-        shared_cell([first.decode, short])
+    with pytest.raises(DataError, match=r"same sentences \(got \[1, 4\] sentences\)"):
+        common_cell([first.decode, short])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +107,7 @@ def test_the_signature_of_a_group_says_what_it_is_of(runs, ensemble, members, of
         replace(one.decode, cell=replace(one.decode.cell, ensemble=ensemble))
         for one in runs("PRM", 1)[:members]
     ]
-    signature = shared_cell(decodes).signature
+    signature = common_cell(decodes).signature
     head, _, digest = signature.rpartition("|decodes:")
     assert head == f"task:nmt_ende|set:PRM|ensemble:{ensemble}|{of}|regime:beam"
     assert len(digest) == 12
@@ -118,4 +115,4 @@ def test_the_signature_of_a_group_says_what_it_is_of(runs, ensemble, members, of
 
 def test_an_ensemble_alone_keeps_the_signature_of_its_decode(runs):
     (one, _) = runs("PRM", 1)
-    assert shared_cell([one.decode]) == one.decode.cell
+    assert common_cell([one.decode]) == one.decode.cell

@@ -4,18 +4,19 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, Measured, Measures
+from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
+from pipeline.metrics.measure_files import MeasuredDecode, SentenceMeasures
 from pipeline.metrics.sentence_detection import ood_detection_cells
 
 
-def _measured(*uncertainty: float) -> Measured:
+def _measured(*uncertainty: float) -> MeasuredDecode:
     cell = Cell("nmt_ende", "PRM", "random_init", "prex", "beam")
     texts: list[str | None] = ["a"] * len(uncertainty)
     values = {"prex_entropy_s": np.array(uncertainty)}
     sources = ["source"] * len(uncertainty)
     decode = Decode(Path("store.h5"), cell, False, ("seed_1",), sources, texts, texts)
-    return Measured(decode, [Measures(1, 10.0, True, values, {})])
+    return MeasuredDecode(decode, [SentenceMeasures(1, 10.0, True, values, {})])
 
 
 def test_one_sentence_on_a_side_has_a_value_and_no_interval(evaluation: Evaluation) -> None:

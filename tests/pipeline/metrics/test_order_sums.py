@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.bootstrap import resample_weights
-from pipeline.metrics.detection import average_precision_statistic
+from pipeline.metrics.detection import weighted_average_precision
 from pipeline.metrics.ranking import precision_sum, rank_excess, tie_groups
-from pipeline.metrics.rules import trapezoid_statistic
+from pipeline.metrics.rules import weighted_trapezoid_area
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 99))
@@ -42,7 +42,7 @@ def test_precision_by_hand():
     np.testing.assert_allclose(total, [2, 1])
 
 
-@pytest.mark.parametrize("statistic", [average_precision_statistic, trapezoid_statistic])
+@pytest.mark.parametrize("statistic", [weighted_average_precision, weighted_trapezoid_area])
 def test_tokens_count_as_often_as_their_sentence(statistic):
     random = np.random.default_rng(0)
     sentence = np.sort(random.integers(0, 6, 40))

@@ -15,7 +15,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
-from pipeline.quality.kinds import QUALITIES
+from pipeline.quality.registry import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 LN2 = np.log(2)
@@ -168,5 +168,5 @@ def test_metrics_of_ones_own(measured: Any, evaluation: Evaluation) -> None:
     (cell,) = extra_cells([nothing], {"words": words}, evaluation)
     assert (cell.value, cell.reason) == (None, "no reference")
     for value in ("3", None):
-        with pytest.raises(DataError, match=r"extra_metrics\.bad must return a number, got "):
+        with pytest.raises(DataError, match=r"extra_metrics\.bad: did not return a number \(got "):
             list(extra_cells([decode], {"bad": lambda *_, value=value: value}, evaluation))

@@ -89,10 +89,10 @@ def test_undefined_without_unequal_errors(error):
 @pytest.mark.parametrize(
     ("error", "uncertainty", "message"),
     [
-        ([1, 2], [1], "same sentences, got 2 and 1"),
-        ([1, 2], [1, np.nan], "uncertainty must not hold NaN, got 1 of 2"),
-        ([1, np.inf], [1, 2], "error must be finite"),
-        ([[1, 2]], [1, 2], "error must be one value a sentence"),
+        ([1, 2], [1], r"lengths differ \(2 and 1\)"),
+        ([1, 2], [1, np.nan], "uncertainty: 1 of 2 values are NaN"),
+        ([1, np.inf], [1, 2], "error: holds an infinite value"),
+        ([[1, 2]], [1, 2], "error: must be one-dimensional"),
     ],
 )
 def test_refuses_what_it_cannot_rank(error, uncertainty, message):

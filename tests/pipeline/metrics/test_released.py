@@ -12,12 +12,12 @@ from pipeline.metrics.rules import (
     floor_sentence_bleu,
     precision_rules,
     rejection_rules,
-    shifted_rejection_statistic,
-    trapezoid_statistic,
+    weighted_shifted_rejection_ratio,
+    weighted_trapezoid_area,
 )
 from pipeline.metrics.sentence_detection import error_detection_cells
-from pipeline.quality.kinds import QUALITIES
-from pipeline.quality.statistic import point
+from pipeline.quality.registry import QUALITIES
+from pipeline.quality.weighted_metric import point_estimate
 
 ALL = Rules("floor-1.1", "shifted", "trapezoid")
 
@@ -51,7 +51,7 @@ def test_shifted_ratio_is_that_of_curves_without_their_end(rows: list[tuple[int,
     random = float(np.trapezoid([sum(error) * (1 - i / count) for i in range(count)]))
     by_uncertainty = by_its_curves(error, sorted(range(count), key=lambda i: (-uncertainty[i], -i)))
     by_error = by_its_curves(error, sorted(range(count), key=lambda i: -error[i]))
-    found = point(shifted_rejection_statistic(error, uncertainty), count)
+    found = point_estimate(weighted_shifted_rejection_ratio(error, uncertainty), count)
     assume(abs(random - by_error) > 1e-9)
     assert found == pytest.approx(100 * (random - by_uncertainty) / (random - by_error), abs=1e-6)
 
@@ -60,9 +60,11 @@ def test_shifted_ratio_of_a_resample_is_that_of_its_sentences() -> None:
     error, uncertainty = [1.0, 5.0, 2.0, 7.0], [0.3, 0.9, 0.5, 0.4]
     weights = np.array([[2.0, 0.0, 1.0, 1.0]])
     drawn = [0, 0, 2, 3]
-    of_resample = shifted_rejection_statistic(error, uncertainty)(weights)[0]
-    itself = shifted_rejection_statistic([error[i] for i in drawn], [uncertainty[i] for i in drawn])
-    assert of_resample == pytest.approx(point(itself, 4))
+    of_resample = weighted_shifted_rejection_ratio(error, uncertainty)(weights)[0]
+    itself = weighted_shifted_rejection_ratio(
+        [error[i] for i in drawn], [uncertainty[i] for i in drawn]
+    )
+    assert of_resample == pytest.approx(point_estimate(itself, 4))
 
 
 @given(
@@ -74,13 +76,15 @@ def test_trapezoid_is_the_area_of_scikit_learns_curve(rows: list[tuple[bool, int
     label = [int(one) for one, _ in rows]
     score = [float(one) for _, one in rows]
     precision, recall, _ = precision_recall_curve(label, score)
-    found = point(trapezoid_statistic(label, score), len(rows))
+    found = point_estimate(weighted_trapezoid_area(label, score), len(rows))
     assert found == pytest.approx(100 * auc(recall, precision))
 
 
 def test_trapezoid_flatters_a_constant_score() -> None:
     label = np.repeat([1, 0], [36, 964])
-    assert point(trapezoid_statistic(label, np.zeros(1000)), 1000) == pytest.approx(51.8)
+    assert point_estimate(weighted_trapezoid_area(label, np.zeros(1000)), 1000) == pytest.approx(
+        51.8
+    )
 
 
 def test_each_released_rule_stands_beside_the_right_one() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.metrics.rules import RIGHT_RULES, Rules, precision_rules, rejection_rules
-from pipeline.quality.kinds import QUALITIES
-from pipeline.quality.statistic import point
+from pipeline.metrics.rules import CORRECT_RULES, Rules, precision_rules, rejection_rules
+from pipeline.quality.registry import QUALITIES
+from pipeline.quality.weighted_metric import point_estimate
 
 RELEASED = Rules("floor-1.1", "shifted", "trapezoid")
 TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "so right"]
@@ -14,9 +14,9 @@ TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "s
 
 def test_the_right_rules_alone() -> None:
     for name in ("bleu", "wer_percent"):
-        (rule,) = rejection_rules(QUALITIES[name], RIGHT_RULES)
+        (rule,) = rejection_rules(QUALITIES[name], CORRECT_RULES)
         assert (rule.metric, rule.signature) == ("prr", f"PRR|error:sentence-{name}|ties:mean")
-    (precision,) = precision_rules(RIGHT_RULES)
+    (precision,) = precision_rules(CORRECT_RULES)
     assert (precision.metric, precision.signature) == ("aupr", "AP|ties:together")
 
 
@@ -44,7 +44,7 @@ def test_errors_and_curves_of_each_rule() -> None:
     assert errors["prr_sbleu_floor"] == errors["prr_released"] == pytest.approx(floor)
     # Errors left: 6, 4, 4, 0; at random 6, 4, 2, 0; of the oracle 6, 2, 0, 0. Shifted: no last one.
     exact, shifted = (
-        point(rule.statistic([4, 0, 2], [1, 2, 3]), 3)
+        point_estimate(rule.score([4, 0, 2], [1, 2, 3]), 3)
         for rule in rejection_rules(
             QUALITIES["wer_percent"], Rules("effective", "shifted", "trapezoid")
         )
@@ -56,6 +56,6 @@ def test_errors_and_curves_of_each_rule() -> None:
 def test_areas_of_each_rule() -> None:
     """One error in the second place of two: precision 1/2 there; from 0 to it a straight line."""
     average, trapezoid = (
-        point(rule.statistic([0, 1], [2, 1], None), 2) for rule in precision_rules(RELEASED)
+        point_estimate(rule.score([0, 1], [2, 1], None), 2) for rule in precision_rules(RELEASED)
     )
     assert (average, trapezoid) == (50, 25)

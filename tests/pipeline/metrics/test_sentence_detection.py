@@ -116,9 +116,9 @@ def test_a_kind_of_ensembles_needs_the_in_domain_decode_of_each(found: Any) -> N
 
 def test_measures_that_are_not_there(tmp_path: Path, evaluation: Evaluation) -> None:
     decodes = {"in": decode("MED", {})}
-    with pytest.raises(DataError, match=r"in/sequence\.parquet must exist"):
+    with pytest.raises(DataError, match=r"in/sequence\.parquet: no such file"):
         list(sentence_detection_cells(decodes, tmp_path, "MED", True, evaluation))
-    with pytest.raises(DataError, match=r"in/token\.parquet must exist"):
+    with pytest.raises(DataError, match=r"in/token\.parquet: no such file"):
         list(token_detection_cells(decodes, tmp_path, None, evaluation))
 
 

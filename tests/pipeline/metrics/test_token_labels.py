@@ -35,7 +35,7 @@ def test_the_first_token_behind_a_gap_is_marked_and_so_is_eos(tokens, rules, wit
     references = ["turn please on the lamp", "turn off the lamp", "please turn<unk> it", "turn"]
     decode = replace(tokens.decode, references=references)
     for one in (rules, with_eos):
-        openings = token_labels(replace(tokens, decode=decode), decode.scorable, one).openings
+        openings = token_labels(replace(tokens, decode=decode), decode.scorable, one).deletion_sites
         marks = dict(zip(openings.row.tolist(), openings.wrong.tolist(), strict=True))
         # Rows 4 and 10 go on in a word; 5 and 8 are EOS; the last hypothesis has none.
         assert list(marks) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
@@ -43,13 +43,13 @@ def test_the_first_token_behind_a_gap_is_marked_and_so_is_eos(tokens, rules, wit
 
 
 def test_white_space_alone_is_no_word_and_takes_no_part(tokens, rules):
-    space = replace(rules, pieces=[*rules.pieces, "▁"])
+    space = replace(rules, subwords=[*rules.subwords, "▁"])
     frame = tokens.tokens.assign(token_id=tokens.tokens.token_id.replace(9, 10).replace(4, 10))
     decode = replace(tokens.decode, texts=["on the lamp", "", "<unk>", None])
     measured = replace(tokens, decode=decode, tokens=frame)
     labels = token_labels(measured, decode.scorable, space)
     assert labels.tokens.row.tolist() == [0, 1, 2, 3, 4, 9, 10]
-    assert labels.openings.row.tolist() == [0, 2, 3, 5, 8, 9]
+    assert labels.deletion_sites.row.tolist() == [0, 2, 3, 5, 8, 9]
     ends = token_labels(measured, decode.scorable, replace(space, with_eos=True)).tokens
     assert ends.row.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10]
     assert ends.wrong[ends.row == 8].tolist() == [True]
@@ -57,18 +57,18 @@ def test_white_space_alone_is_no_word_and_takes_no_part(tokens, rules):
 
 def test_refuses_tokens_that_do_not_spell_the_hypothesis(tokens, rules):
     decode = replace(tokens.decode, texts=["turn on", *tokens.decode.texts[1:]])
-    with pytest.raises(DataError, match=r"tokens of sentence 0 must spell the 2 words .* got 4"):
+    with pytest.raises(DataError, match=r"tokens of sentence 0 spell 4 words and its text has 2"):
         token_labels(replace(tokens, decode=decode), decode.scorable, rules)
 
 
 def test_reads_the_dictionary_and_the_best_hypotheses(tmp_path: Path, tokens, rules) -> None:
     dictionary = tmp_path / "dict.en.txt"
     assert token_rules(dictionary, "nist", with_eos=False) is None
-    lines = "".join(f"{piece} 1\n" for piece in rules.pieces[4:])
+    lines = "".join(f"{piece} 1\n" for piece in rules.subwords[4:])
     dictionary.write_text(lines, encoding="utf-8")
     assert token_rules(dictionary, "nist", with_eos=False) == rules
     path = tmp_path / "token.parquet"
-    with pytest.raises(DataError, match=r"token\.parquet must exist: run python -m"):
+    with pytest.raises(DataError, match=r"token\.parquet: no such file\. Run python -m"):
         read_tokens(path)
     second = tokens.tokens.assign(hypothesis=1)
     pd.concat([second, tokens.tokens[::-1]]).to_parquet(path)

@@ -195,9 +195,9 @@ def test_missing_measures_are_named(evidence: TaskEvidence, tmp_path: Path) -> N
     from dataclasses import replace
 
     moved = replace(evidence, uncertainty=tmp_path)
-    with pytest.raises(DataError, match=r"sequence\.parquet must exist"):
+    with pytest.raises(DataError, match=r"sequence\.parquet: no such file"):
         rejection_curves(moved)
-    with pytest.raises(DataError, match=r"token\.parquet must exist"):
+    with pytest.raises(DataError, match=r"token\.parquet: no such file"):
         confidence_histograms(moved)
 
 

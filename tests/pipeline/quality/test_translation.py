@@ -63,7 +63,7 @@ def test_no_sentence_is_undefined():
 
 
 def test_refuses_unequal_numbers_of_texts():
-    with pytest.raises(DataError, match="equally many, got 2 and 1"):
+    with pytest.raises(DataError, match="hypotheses: 2 for 1 references"):
         sentence_bleu(["a", "b"], ["a"])
 
 

@@ -69,5 +69,5 @@ def test_the_signature_says_that_spaces_count():
 
 
 def test_refuses_unequal_numbers_of_texts():
-    with pytest.raises(DataError, match="equally many, got 0 and 1"):
+    with pytest.raises(DataError, match="hypotheses: 0 for 1 references"):
         corpus_wer_percent([], ["a"])

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import DataError
 from pipeline.metrics.ranking import scores, tie_groups
-from pipeline.quality.statistic import mean, point, ratio, weighted_mean
+from pipeline.quality.weighted_metric import mean_of_metrics, point_estimate, ratio, weighted_mean
 
 WEIGHTS = np.array([[1.0, 1, 1], [0, 3, 0], [2, 0, 1], [0, 0, 0]])
 
@@ -25,16 +25,16 @@ def test_a_quotient_by_zero_is_undefined_and_makes_no_noise() -> None:
 
 
 def test_the_point_counts_each_sentence_once() -> None:
-    assert point(lambda weights: weights.sum(axis=1) * 10 + weights[:, 0], 4) == 41
-    assert np.isnan(point(weighted_mean(np.empty(0)), 0))
+    assert point_estimate(lambda weights: weights.sum(axis=1) * 10 + weights[:, 0], 4) == 41
+    assert np.isnan(point_estimate(weighted_mean(np.empty(0)), 0))
 
 
 def test_the_mean_of_statistics() -> None:
     parts = [weighted_mean(np.array(one)) for one in ([1.0, 2, 3], [3.0, 6, 9], [2.0, 1, 0])]
-    assert mean(parts)(WEIGHTS[:2]).tolist() == [3, 3]
-    assert mean(parts[:1]) is parts[0]
+    assert mean_of_metrics(parts)(WEIGHTS[:2]).tolist() == [3, 3]
+    assert mean_of_metrics(parts[:1]) is parts[0]
     undefined = [parts[0], lambda weights: np.full(len(weights), np.nan)]
-    assert np.isnan(mean(undefined)(WEIGHTS)).all()
+    assert np.isnan(mean_of_metrics(undefined)(WEIGHTS)).all()
 
 
 def test_groups_of_equal_scores() -> None:
@@ -60,7 +60,7 @@ def test_no_score_has_no_group() -> None:
 
 def test_scores_are_one_number_a_sentence() -> None:
     assert scores("u", [1, True]).dtype == np.float64
-    with pytest.raises(DataError, match=r"u must be one value a sentence, got shape \(\)"):
+    with pytest.raises(DataError, match=r"u: must be one-dimensional \(got shape \(\)\)"):
         scores("u", 1.0)
-    with pytest.raises(DataError, match="u must not hold NaN, got 2 of 3: leave those"):
+    with pytest.raises(DataError, match="u: 2 of 3 values are NaN"):
         scores("u", [np.nan, 0, np.nan])

@@ -1,0 +1,121 @@
+"""All cells of a task, from its decodes, its measures and its settings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pipeline.errors import DataError
+from pipeline.metrics.calibration import calibration_cells
+from pipeline.metrics.cell import Cell, absent_set_cell
+from pipeline.metrics.copy_through import copy_through_cells
+from pipeline.metrics.decodes import Decode
+from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation
+from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
+from pipeline.metrics.rules import Rules
+from pipeline.metrics.sentence_detection import sentence_detection_cells
+from pipeline.metrics.token_errors import token_detection_cells
+from pipeline.metrics.token_labels import token_rules
+from pipeline.quality.registry import QUALITIES
+from pipeline.run.artifacts import sealed_file
+from pipeline.run.files import read_json
+from pipeline.run.settings import PipelineConfig, TaskConfig, implementation
+
+_log = logging.getLogger(__name__)
+
+
+def baseline_test_set(task: TaskConfig) -> str:
+    """The in-domain test set that out-of-domain sets are compared with."""
+    return next(name for name, test_set in task.test_sets.items() if test_set.baseline)
+
+
+def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
+    """The evaluation that the settings ask for."""
+    return RecordedEvaluation(
+        QUALITIES[config.task.quality],
+        config.metrics.resamples,
+        config.seed,
+        f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
+        Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
+    )
+
+
+def check_measure_settings(config: PipelineConfig, uncertainty: Path) -> None:
+    """Raise DataError if measures were computed with other settings than cells would name."""
+    settings = config.uncertainty
+    expected = {"weights_from": settings.weights_from, "eos": settings.eos}
+    for path in sorted(uncertainty.glob("*/checks.json")):
+        actual = read_json(path, "uncertainty").get("settings", expected)
+        if actual != expected:
+            raise DataError(
+                f"{path}: measures were computed with {actual}, but the settings of uncertainty "
+                f"are {expected}. Run python -m stages.uncertainty with these settings first."
+            )
+
+
+def task_cells(
+    config: PipelineConfig,
+    decodes: Mapping[str, Decode],
+    uncertainty: Path,
+    prepared: Path,
+    evaluation: Evaluation,
+) -> list[Cell]:
+    """All cells of a task; `decodes` are by part, with measures in the folder `uncertainty`.
+
+    `prepared` is the folder of stage prepare, which may be missing if the stores come from another
+    toolkit.
+    """
+    searched = [decode for decode in decodes.values() if decode.is_search]
+    forced = [decode for decode in decodes.values() if decode.is_forced]
+    extra_metrics = {
+        name: implementation(dotted, f"metrics.extra_metrics.{name}")
+        for name, dotted in config.metrics.extra_metrics.items()
+    }
+    is_translation = config.task.family == "translation"
+    baseline = baseline_test_set(config.task)
+    return [
+        *quality_cells(searched, evaluation),
+        *nll_cells(forced, config.ensemble.name, evaluation),
+        *extra_cells(searched, extra_metrics, evaluation),
+        *sentence_detection_cells(decodes, uncertainty, baseline, is_translation, evaluation),
+        *(
+            copy_through_cells(searched, evaluation)
+            if is_translation
+            else _token_cells(config, decodes, uncertainty, prepared, evaluation)
+        ),
+        *calibration_cells(decodes, uncertainty, evaluation),
+        *_absent_set_cells(config.task, prepared / "manifest.json"),
+    ]
+
+
+def _token_cells(
+    config: PipelineConfig,
+    decodes: Mapping[str, Decode],
+    uncertainty: Path,
+    prepared: Path,
+    evaluation: Evaluation,
+) -> Iterator[Cell]:
+    dictionary = sealed_file(prepared, f"fairseq/dict.{config.task.target_language}.txt")
+    rules = token_rules(dictionary, config.metrics.aligner, config.metrics.token_eos == "include")
+    return token_detection_cells(decodes, uncertainty, rules, evaluation)
+
+
+def _absent_set_cells(task: TaskConfig, manifest: Path) -> list[Cell]:
+    """A cell with a reason for each test set that could not be prepared."""
+    if not manifest.is_file():
+        _log.warning(
+            "%s: no such file. Test sets that could not be prepared are not listed.", manifest
+        )
+        return []
+    absent = read_json(manifest, "prepare").get("absent_sets", {})
+    if not isinstance(absent, dict):
+        raise DataError(
+            f"{manifest}: absent_sets must map names to reasons (got {absent!r}). "
+            "Run python -m stages.prepare again."
+        )
+    return [
+        absent_set_cell(task.name, role, reason, " ".join(task.test_sets[role].also_called))
+        for role, reason in absent.items()
+        if role in task.test_sets
+    ]

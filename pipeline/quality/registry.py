@@ -1,0 +1,79 @@
+"""The quality metric of each kind of task, by name: its corpus metric and sentence error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pipeline.quality.speech import (
+    cer_signature,
+    character_error_counts,
+    sentence_wer_percent,
+    weighted_error_rate,
+    wer_signature,
+    word_error_counts,
+)
+from pipeline.quality.translation import (
+    bleu_counts,
+    bleu_signature,
+    chrf_counts,
+    chrf_signature,
+    sentence_bleu,
+    weighted_corpus_bleu,
+    weighted_corpus_chrf,
+)
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric
+
+Texts = Sequence[str]
+
+
+@dataclass(frozen=True)
+class CorpusMetric:
+    """A corpus metric; `weighted` turns hypotheses and references into a weighted metric."""
+
+    name: str
+    weighted: Callable[[Texts, Texts], WeightedMetric]
+    signature: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Quality(CorpusMetric):
+    """The metric of a task's predictive performance, and a `secondary` one reported with it.
+
+    `sentence_error_percent` takes hypotheses and references and returns the error [sentence] that
+    prediction rejection uses. A replaced sentence has error 0.
+    """
+
+    sentence_error_percent: Callable[[Texts, Texts], FloatArray]
+    secondary: CorpusMetric
+
+
+def _bleu(hypotheses: Texts, references: Texts) -> WeightedMetric:
+    return weighted_corpus_bleu(bleu_counts(hypotheses, references))
+
+
+def _bleu_error(hypotheses: Texts, references: Texts) -> FloatArray:
+    return 100 - sentence_bleu(hypotheses, references)
+
+
+def _chrf(hypotheses: Texts, references: Texts) -> WeightedMetric:
+    return weighted_corpus_chrf(chrf_counts(hypotheses, references))
+
+
+def _wer(hypotheses: Texts, references: Texts) -> WeightedMetric:
+    return weighted_error_rate(word_error_counts(hypotheses, references))
+
+
+def _cer(hypotheses: Texts, references: Texts) -> WeightedMetric:
+    return weighted_error_rate(character_error_counts(hypotheses, references))
+
+
+_CHRF = CorpusMetric("chrf", _chrf, chrf_signature)
+_CER = CorpusMetric("cer_percent", _cer, cer_signature)
+QUALITIES = {
+    quality.name: quality
+    for quality in (
+        Quality("bleu", _bleu, bleu_signature, _bleu_error, _CHRF),
+        Quality("wer_percent", _wer, wer_signature, sentence_wer_percent, _CER),
+    )
+}
