@@ -97,7 +97,7 @@ def test_measures_of_another_store_are_refused(write_results: WriteResults) -> N
         browse(content)
     frame.drop(columns="prex_mi").to_parquet(path)
     with pytest.raises(
-        DataError, match=r"token\.parquet must be whole and have the columns .*prex_mi"
+        DataError, match=r"token\.parquet: not a complete table with the columns .*prex_mi"
     ):
         browse(content)
 
