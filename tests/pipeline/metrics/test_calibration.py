@@ -125,9 +125,7 @@ def test_the_ends_of_probabilities_are_probabilities() -> None:
     assert len(checked_forecasts([0.0, 1.0], [1.0, 0.0], np.arange(2)).confidence) == 2
     assert len(checked_forecasts([], [], np.arange(0)).confidence) == 0
     for right in ([0.5, 1.01], [-0.01, 0.5]):
-        with pytest.raises(
-            DataError, match=rf"right: must .* \(got {right[0]:.6g} to "
-        ):
+        with pytest.raises(DataError, match=rf"right: must .* \(got {right[0]:.6g} to "):
             checked_forecasts([0.5, 0.5], right, np.arange(2))
     for sizes in ((2, 1, 2), (1, 2, 2), (2, 2, 1)):
         words = r"lengths differ \({}, {}, {}\)".format(*sizes)

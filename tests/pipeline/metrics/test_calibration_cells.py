@@ -102,7 +102,5 @@ def test_what_is_absent_is_said(evidence: TaskEvidence, evaluation: Evaluation) 
 
 
 def test_an_ensemble_without_measures_is_named(evidence: TaskEvidence, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"token\.parquet: no such file\. Run python"
-    ):
+    with pytest.raises(DataError, match=r"token\.parquet: no such file\. Run python"):
         best_tokens(evidence.decodes["random_init.prex.MED"], tmp_path / "token.parquet")

@@ -112,9 +112,7 @@ def test_parts_keep_their_order_and_their_sets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("attributes", [{}, {"test_set": "PRM"}])
 def test_a_store_of_an_unknown_set(tmp_path: Path, attributes: dict[str, str]) -> None:
     write_store(tmp_path, "part", members=["a"], **attributes)
-    with pytest.raises(
-        DataError, match=r"must be one of MED, L-FR \(got '(PRM)?'\)\. Run"
-    ):
+    with pytest.raises(DataError, match=r"must be one of MED, L-FR \(got '(PRM)?'\)\. Run"):
         read_decodes(tmp_path, ["part"], "nmt_ende", SETS)
 
 
@@ -164,9 +162,7 @@ def test_measures_of_other_sentences(tmp_path: Path, sentence_id: list[int]) -> 
 
 def test_measures_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "sequence.parquet"
-    with pytest.raises(
-        DataError, match=r"sequence\.parquet: no such file\. Run python"
-    ):
+    with pytest.raises(DataError, match=r"sequence\.parquet: no such file\. Run python"):
         read_measures(path, 2)
     path.write_text("no table", encoding="utf-8")
     with pytest.raises(DataError, match=r"sequence\.parquet: not a complete table .*\(Arrow"):
