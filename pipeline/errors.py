@@ -1,12 +1,12 @@
-"""The errors that a person is meant to read: each names the key or file, the rule and the value."""
+"""Errors for people. Their text is `KEY or FILE: what is wrong (value). What to do.`"""
 
 
 class PipelineError(Exception):
-    """Root of every error that the pipeline raises on purpose; its text is one sentence."""
+    """Base class of every error that the pipeline raises on purpose; its text is one line."""
 
 
 class ConfigError(PipelineError):
-    """A setting is unknown, missing, of the wrong type, or out of its range."""
+    """A setting is unknown, missing, of the wrong type or out of range."""
 
 
 class DataError(PipelineError):

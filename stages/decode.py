@@ -11,9 +11,11 @@ from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Job, jobs, shard_of, shards
 from pipeline.ensembles import chosen_ensembles, finders, made_folder, manifest, remove_unused
 from pipeline.errors import ConfigError
-from pipeline.run.application import code_digest, run, run_parts, run_pieces
+from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
+from pipeline.run.code import code_digest
 from pipeline.run.files import write_json
+from pipeline.run.jobs import run_parts, run_shards
 from pipeline.run.settings import PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Job]) -> None
     remove_unused(made_folder(Path(config.io.root) / "train" / config.task.name), members)
     folder = _folder(config, inputs, plan)
     diversity = diversity_report(inputs, folder.root / "diversity.json")
-    run_pieces(config, folder, {job.name: _shards(inputs, job) for job in plan})
+    run_shards(config, folder, {job.name: _shards(inputs, job) for job in plan})
     made = run_parts(config, folder, config.decode.parts_per_job)
     write_json(folder.root / "ensemble.json", manifest(ensembles))
     write_json(folder.root / "diversity.json", diversity)
@@ -102,4 +104,4 @@ def _prepared(config: PipelineConfig) -> Prepared:
 
 
 if __name__ == "__main__":
-    run(decode, in_parts=True)
+    run(decode, has_parts=True)

@@ -24,7 +24,8 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline import tracking
 from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.report.sweep import Point, failures, write_summary
-from pipeline.run.application import FAILED, code_digest, run
+from pipeline.run.application import FAILURE_FILE, run
+from pipeline.run.code import code_digest
 from pipeline.run.files import digest, file_sha256, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, implementation, plain
@@ -117,7 +118,7 @@ def close(ended: tracking.Sweep) -> None:
 
 def _ended_point(job: Path) -> Point:
     """What became of a job, from its own folder."""
-    reason = (job / FAILED).read_text(encoding="utf-8") if (job / FAILED).is_file() else None
+    reason = (job / FAILURE_FILE).read_text(encoding="utf-8") if (job / FAILURE_FILE).is_file() else None
     if (job / _POINT).is_file():
         return replace(_point(job / _POINT), reason=reason)
     hydra = OmegaConf.load(job / ".hydra" / "hydra.yaml").hydra
@@ -219,4 +220,4 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    run(sweep, alone_in="nowhere", after_sweep=close)
+    run(sweep, lock=None, after_sweep=close)

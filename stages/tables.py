@@ -147,4 +147,4 @@ def _cell_files(folder: Path, task: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    run(tables, alone_in="root")
+    run(tables, lock="root")

@@ -10,9 +10,11 @@ from pipeline import tracking
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.learning_curve import gather_curves
-from pipeline.run.application import code_digest, run, run_parts
+from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
+from pipeline.run.code import code_digest
 from pipeline.run.files import digest, file_sha256
+from pipeline.run.jobs import run_parts
 from pipeline.run.settings import PipelineConfig, implementation, plain
 
 _log = logging.getLogger(__name__)
@@ -73,4 +75,4 @@ def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: 
 
 
 if __name__ == "__main__":
-    run(train, in_parts=True)
+    run(train, has_parts=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from pipeline.run.application import declared_params
+from pipeline.run.code import declared_params
 from pipeline.run.settings import ROOT
 
 _STAGES_INTRODUCTION = """# Commands

@@ -1,4 +1,4 @@
-"""What a run says and how it ends, kept in a file beside the results."""
+"""The log file of a run: what it logs and how it ends, next to the results."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FORMAT = "%(asctime)s %(process)d %(levelname)s %(message)s"
 
 @contextmanager
 def kept_log(path: Path, start: str) -> Iterator[None]:
-    """Append to `path` the line `start`, what the block logs, and how it ends.
+    """Append the line `start`, what the block logs and how it ends to the file `path`.
 
-    A log that can no longer be written is told once and stops nothing. Raises OSError where the
-    file cannot be opened.
+    If the file cannot be written any more, one warning is printed and the run continues. Raises
+    OSError if the file cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = _LogFile(path, encoding="utf-8")
@@ -33,16 +33,16 @@ def kept_log(path: Path, start: str) -> Iterator[None]:
         _write(handler, logging.ERROR, str(error))
         raise
     except (KeyboardInterrupt, SystemExit) as error:
-        _write(handler, logging.ERROR, f"was told to end ({type(error).__name__} {error})")
+        _write(handler, logging.ERROR, f"interrupted ({type(error).__name__} {error})")
         raise
     except BaseException as error:
-        _write(handler, logging.ERROR, "ends by an error that nothing foresaw", error)
+        _write(handler, logging.ERROR, "failed with an unexpected error", error)
         raise
     else:
-        _write(handler, logging.INFO, "is done")
+        _write(handler, logging.INFO, "done")
     finally:
         root.removeHandler(handler)
-        with suppress(OSError):  # what a full disk refuses was told before
+        with suppress(OSError):  # a full disk was reported before
             handler.close()
 
 
@@ -54,7 +54,11 @@ class _LogFile(logging.FileHandler):
             return
         self.addFilter(lambda _: False)
         reason = os.strerror(error.errno or 0)
-        print(f"warning: no more is kept in {self.baseFilename}: {reason}", file=sys.stderr)
+        print(
+            f"warning: {self.baseFilename}: cannot be written ({reason}). "
+            "The run continues without it.",
+            file=sys.stderr,
+        )
 
 
 def _write(

@@ -1,4 +1,4 @@
-"""Progress with time left: a bar on a terminal, a log line now and then elsewhere."""
+"""Progress with the time left: a bar on a terminal, a log line every 20 seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Progress:
-    """Shows how many of `total` are done until it is closed; `row` keeps parallel bars apart."""
+    """Show how many of `total` items are done; `row` is the line of this bar among parallel ones."""
 
     def __init__(self, total: int, title: str, row: int = 0) -> None:
         self._total, self._title = total, title
@@ -34,26 +34,26 @@ class Progress:
             self._bar.close()
 
     def advance(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Count `count` more items as done."""
         self._done += count
         if self._bar is not None:
             self._bar.update(count)
             return
         now = time.monotonic()
-        ended = self._done == self._total and self._total > 1
-        if count and (ended or now - self._shown >= _LINE_EVERY_SECONDS):
+        is_last = self._done == self._total and self._total > 1
+        if count and (is_last or now - self._shown >= _LINE_EVERY_SECONDS):
             self._shown = now
-            gone_seconds = now - self._start
-            left_seconds = gone_seconds / self._done * (self._total - self._done)
+            elapsed_seconds = now - self._start
+            left_seconds = elapsed_seconds / self._done * (self._total - self._done)
             _log.info(
-                "%s: %d of %d, %.0f s gone, %.0f s left",
-                self._title, self._done, self._total, gone_seconds, left_seconds,
+                "%s: %d of %d, %.0f s elapsed, %.0f s left",
+                self._title, self._done, self._total, elapsed_seconds, left_seconds,
             )  # fmt: skip
 
 
 def progress(items: Iterable[Item], total: int, title: str, row: int = 0) -> Iterator[Item]:
-    """Yield `items` while showing how many of `total` are done; `row` keeps parallel bars apart."""
-    with Progress(total, title, row) as shown:
+    """Yield `items` and show how many of `total` are done; `row` as in Progress."""
+    with Progress(total, title, row) as bar:
         for item in items:
             yield item
-            shown.advance()
+            bar.advance()

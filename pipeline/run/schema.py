@@ -1,4 +1,4 @@
-"""The schema of conf/: every setting with its type and its range."""
+"""The schema of conf/: every setting with its type and its rule."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 
 from omegaconf import MISSING
 
-_MOST_SEED = 2**32 - 1  # numpy takes no larger one
+_LARGEST_SEED = 2**32 - 1  # the largest that numpy accepts
 
 
 def _rule(text: str, holds: Callable[[Any], bool], default: Any = MISSING) -> Any:
+    """Declare a setting that must be `text`."""
     return field(default=default, metadata={"rule": text, "holds": holds})
 
 
 def _at_least(minimum: float) -> Any:
-    return _rule(f">= {minimum}", lambda value: value >= minimum)
+    return _rule(f"at least {minimum}", lambda value: value >= minimum)
 
 
 def _above(minimum: float) -> Any:
-    return _rule(f"> {minimum}", lambda value: value > minimum)
+    return _rule(f"greater than {minimum}", lambda value: value > minimum)
 
 
 def _within(low: float, high: float) -> Any:
@@ -33,10 +34,10 @@ def _one_of(*choices: str) -> Any:
 
 
 def _each(text: str, holds: Callable[[Any], bool]) -> Any:
-    """A setting that is one value or a list of values, each of which must keep the rule."""
+    """Declare a setting that is one value or a list of values, each of which must be `text`."""
 
     def all_hold(value: Any) -> bool:
-        return all(holds(one) for one in value) if isinstance(value, list) else holds(value)
+        return all(map(holds, value)) if isinstance(value, list) else holds(value)
 
     return _rule(f"{text}, or a list of such values", all_hold)
 
@@ -57,7 +58,7 @@ class IoConfig:
 
 @dataclass
 class SpeechDataConfig:
-    """The audio of a speech task, and how it becomes features and units."""
+    """The audio of a speech task, and how it becomes features and subwords."""
 
     corpus: str = MISSING
     train: list[str] = field(default_factory=list)
@@ -77,7 +78,7 @@ class SpeechDataConfig:
 
 @dataclass
 class UnitsConfig:
-    """The sub-word units of text: learnt from it, or those of models that the user has."""
+    """The subword model of text: learnt from it, or imported with models that the user has."""
 
     name: str = _one_of("learnt", "imported")
     codes: str | None = None
@@ -88,7 +89,7 @@ class UnitsConfig:
 
 @dataclass
 class DataConfig:
-    """The corpus and how it is cleaned, split and cut into sub-word units."""
+    """The corpus, and how it is cleaned, split and cut into subwords."""
 
     source: str = _one_of("libreoffice", "files", "sacrebleu")
     corpus: str = MISSING
@@ -105,7 +106,9 @@ class DataConfig:
     max_words: int = _at_least(1)
     dev_sentences: int = _at_least(1)
     test_sentences: int = _at_least(1)
-    train_sentences: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+    train_sentences: int | None = _rule(
+        "null or at least 1", lambda value: value is None or value >= 1
+    )
     near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = _at_least(64)
     units: UnitsConfig = field(default_factory=UnitsConfig)
@@ -114,7 +117,7 @@ class DataConfig:
 
 @dataclass
 class TestSetConfig:
-    """One test set: its role in the paper and what stands in for it here."""
+    """One test set: its role in the paper, and what stands in for it here."""
 
     kind: str = _one_of(
         "held_out",
@@ -136,7 +139,7 @@ class TestSetConfig:
     regimes: list[str] = field(
         default_factory=lambda: ["search"],
         metadata={
-            "rule": "a list of search, teacher_forcing, at least one",
+            "rule": "a list with search, teacher_forcing or both",
             "holds": lambda value: bool(value) and {*value} <= {"search", "teacher_forcing"},
         },
     )
@@ -162,7 +165,7 @@ class TaskConfig:
 
 @dataclass
 class ModelConfig:
-    """A fairseq architecture and the settings of its own configuration."""
+    """A fairseq architecture and the settings of its configuration."""
 
     name: str = MISSING
     architecture: str = MISSING
@@ -187,7 +190,7 @@ class TrainConfig:
     optimizer: str = _one_of("adam", "adadelta")
     adam_betas: list[float] = _rule(
         "two numbers in [0, 1)",
-        lambda value: len(value) == 2 and all(0 <= one < 1 for one in value),
+        lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
     )
     adadelta_rho: float = _rule("in [0, 1)", lambda value: 0 <= value < 1)
     adadelta_eps: float = _above(0)
@@ -204,13 +207,13 @@ class TrainConfig:
 
 @dataclass
 class EnsembleConfig:
-    """Which of the training runs' checkpoints are members; seeds are the main ensemble's."""
+    """Which checkpoints of the training runs are members; seeds default to the main ensemble's."""
 
     name: str = MISSING
     _target_: str = MISSING
     seeds: list[int] = _rule(
-        f"whole numbers in [0, {_MOST_SEED}]",
-        lambda value: all(0 <= one <= _MOST_SEED for one in value),
+        f"whole numbers in [0, {_LARGEST_SEED}]",
+        lambda value: all(0 <= seed <= _LARGEST_SEED for seed in value),
         default="${ensemble.seeds}",
     )
     settings: dict[str, Any] = field(default_factory=dict)
@@ -218,25 +221,25 @@ class EnsembleConfig:
 
 @dataclass
 class MainEnsembleConfig(EnsembleConfig):
-    """The ensemble that everything is decoded with, and further ones beside it."""
+    """The ensemble that everything is decoded with, and further ensembles."""
 
     seeds: list[int] = _rule(
-        f"whole numbers in [0, {_MOST_SEED}]",
-        lambda value: all(0 <= one <= _MOST_SEED for one in value),
+        f"whole numbers in [0, {_LARGEST_SEED}]",
+        lambda value: all(0 <= seed <= _LARGEST_SEED for seed in value),
     )
     also: dict[str, EnsembleConfig] = field(default_factory=dict)
 
 
 @dataclass
 class DecodeConfig:
-    """How hypotheses are found, and for which posteriors and test sets."""
+    """How hypotheses are searched, and for which posteriors and test sets."""
 
     name: str = MISSING
     _target_: str = MISSING
     regime: str = _one_of("beam", "greedy", "teacher_forcing", "sample")
     combination: str = _one_of("prex", "expr", "member")
     beam: int = _at_least(1)
-    n_best: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+    n_best: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
     length_penalty: float = MISSING
     unk_penalty: float = _at_least(0)
     min_length: int = _at_least(0)
@@ -265,7 +268,7 @@ class DecodeConfig:
 
 @dataclass
 class DumpConfig:
-    """What of the token distributions a decode store keeps."""
+    """What a decode store keeps of the token distributions."""
 
     name: str = MISSING
     kind: str = _one_of("statistics", "topk", "full")
@@ -275,12 +278,14 @@ class DumpConfig:
 
 @dataclass
 class UncertaintyConfig:
-    """Settings of the offline measures; lists give the whole grid."""
+    """Settings of the offline measures; lists span a grid."""
 
     name: str = MISSING
-    beam: Any = _each("a whole number >= 1", lambda value: type(value) is int and value >= 1)
+    beam: Any = _each(
+        "a whole number of at least 1", lambda value: type(value) is int and value >= 1
+    )
     temperature: Any = _each(
-        "a number > 0 that can be divided by",
+        "a number greater than 0 with a finite inverse",
         lambda value: _is_number(value) and value > 0 and isfinite(1 / value),
     )
     length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
@@ -305,9 +310,10 @@ class MetricsConfig:
 
 @dataclass
 class ReportConfig:
-    """Which tables are made: labels of the paper's, and label -> function for any other.
+    """Which tables are made: labels of the paper, and label -> function for any other table.
 
-    figures: name -> function that makes a figure's sheet; claims: name -> function that gives them.
+    figures: name -> function that makes a figure's sheet; claims: name -> function that returns
+    claims.
     """
 
     name: str = MISSING
@@ -330,17 +336,17 @@ class TrackingConfig:
 
 @dataclass
 class ExperimentConfig:
-    """The name of the whole pipeline's size."""
+    """The name of a set of choices for the whole pipeline."""
 
     name: str = MISSING
 
 
 @dataclass
 class PlanConfig:
-    """What stage plan takes the work to run on."""
+    """The hardware that stage plan assumes."""
 
     hardware: str = _one_of("this_machine", "v100", "a100", "h100")
-    devices: int | None = _rule("null or >= 1", lambda value: value is None or value >= 1)
+    devices: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
     usable_share: float | None = _rule(
         "null or in (0, 1]", lambda value: value is None or 0 < value <= 1
     )
@@ -348,7 +354,7 @@ class PlanConfig:
 
 @dataclass
 class PipelineConfig:
-    """Everything that can be chosen; one field a group of conf/, and the keys of pipeline.yaml."""
+    """All settings: one field per group of conf/, and the keys of pipeline.yaml."""
 
     seed: int = _at_least(0)
     from_config: str | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.run.application import code_digest, declared_params
+from pipeline.run.code import code_digest, declared_params
 from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
@@ -24,13 +24,14 @@ import os, sys, time
 from pathlib import Path
 from pipeline.errors import DataError
 from pipeline.run.artifacts import PartFolder
-from pipeline.run.application import run, run_parts
+from pipeline.run.application import run
+from pipeline.run.jobs import run_parts
 
 def {name}(config):
 {body}
 
 if __name__ == "__main__":
-    run({name}, in_parts=True)
+    run({name}, has_parts=True)
 """
 
 

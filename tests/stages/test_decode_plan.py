@@ -127,10 +127,10 @@ def test_blocks_of_a_test_set_are_shared_out_over_shards(
 ) -> None:
     shared_out: dict[str, list[str]] = {}
 
-    def run_pieces(_: PipelineConfig, __: PartFolder, pieces: dict[str, list[str]]) -> None:
+    def run_shards(_: PipelineConfig, __: PartFolder, pieces: dict[str, list[str]]) -> None:
         shared_out.update(pieces)
 
-    monkeypatch.setattr("stages.decode.run_pieces", run_pieces)
+    monkeypatch.setattr("stages.decode.run_shards", run_shards)
     decode(settings(root, "decode.shards=2", "decode.part_sentences=3"))
     assert set(shared_out) == planned[-1]
     part = "random_init.prex.PRM"

@@ -11,9 +11,9 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
-import stages
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
+from pipeline.run.jobs import run_parts, run_shards
 from pipeline.run.settings import CONF, PipelineConfig, typed
 
 
@@ -26,7 +26,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         commands.append(command)
         return len(commands) % 2
 
-    monkeypatch.setattr("stages._run_group", run_group)
+    monkeypatch.setattr("pipeline.run.jobs._run_in_group", run_group)
     return commands
 
 
@@ -50,10 +50,10 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys("abc", "digest"))
     pieces = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
     with pytest.raises(PipelineError, match="pieces of parts failed"):
-        stages.run_pieces(config, folder, pieces)
-    stages.run_pieces(config, folder, pieces)
+        run_shards(config, folder, pieces)
+    run_shards(config, folder, pieces)
     with pytest.raises(PipelineError, match="3 of 3 parts failed: a, b, c;"):
-        stages.run_parts(config, folder, 2)
+        run_parts(config, folder, 2)
     same = [
         *(sys.executable, "-m", "stages.decode", "--multirun"),
         *("from_config='a b.yaml'", f"io.root='{tmp_path}'"),
@@ -72,7 +72,7 @@ def test_a_job_of_a_cluster_makes_its_parts_itself(
         HydraConfig.get().mode = RunMode.MULTIRUN
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
     with pytest.raises(PipelineError, match="1 of 1 parts failed"):
-        stages.run_parts(config, folder)
+        run_parts(config, folder)
     assert commands[0][-2:] == ["part='a'", "hydra/launcher=local"]
 
 
@@ -80,9 +80,9 @@ def test_no_run_is_started_for_nothing(
     config: PipelineConfig, commands: list[list[str]], tmp_path: Path
 ) -> None:
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
-    stages.run_pieces(config, folder, {"a": []})
+    run_shards(config, folder, {"a": []})
     with folder.building("a"):
         pass
-    stages.run_pieces(config, folder, {"a": ["a@1of2", "a@2of2"]})
-    assert stages.run_parts(config, folder) == []
+    run_shards(config, folder, {"a": ["a@1of2", "a@2of2"]})
+    assert run_parts(config, folder) == []
     assert commands == []

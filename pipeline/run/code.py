@@ -1,0 +1,60 @@
+"""What dvc.yaml says about a stage: the code behind its results, and the settings that it reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.errors import ConfigError
+from pipeline.run.files import digest, file_sha256
+from pipeline.run.settings import ROOT
+
+
+def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
+    """Return the sha256 of the code behind a stage: its deps in dvc.yaml, and plug-ins.
+
+    It is part of the digest of every result, so that an edit of the code makes the result again.
+
+    implementations: the functions that the settings name; those outside of pipeline/ are plug-ins.
+    Raises ConfigError if one has no Python source.
+    """
+    deps = _dvc_stages()[stage]["deps"]
+    paths = [ROOT / dep for dep in deps if dep.startswith(("pipeline/", "stages/"))]
+    sources = [source for path in paths for source in sorted(path.rglob("*.py")) or [path]]
+    for function in implementations:
+        source = _source(function)
+        if source not in sources and not source.is_relative_to(ROOT / "pipeline"):
+            sources.append(source)
+    return digest([file_sha256(source) for source in sources])
+
+
+def declared_params(stage: str) -> list[str] | None:
+    """Return the keys of the composed settings that dvc.yaml lists as params of a stage.
+
+    None if the stage may read all settings: it is not in dvc.yaml, or lists none.
+    """
+    for entry in _dvc_stages().get(stage, {}).get("params", []):
+        for path, keys in entry.items():
+            if path.endswith("resolved.yaml"):
+                return [str(key) for key in keys]
+    return None
+
+
+@cache
+def _dvc_stages() -> dict[str, Any]:
+    stages: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text("utf-8"))["stages"]
+    return stages
+
+
+def _source(function: Callable[..., Any]) -> Path:
+    try:
+        return Path(inspect.getfile(function)).resolve()
+    except TypeError:
+        raise ConfigError(
+            f"_target_: must name a function or class written in Python (got {function!r})."
+        ) from None
