@@ -118,7 +118,8 @@ def close(ended: tracking.Sweep) -> None:
 
 def _ended_point(job: Path) -> Point:
     """What became of a job, from its own folder."""
-    reason = (job / FAILURE_FILE).read_text(encoding="utf-8") if (job / FAILURE_FILE).is_file() else None
+    failure = job / FAILURE_FILE
+    reason = failure.read_text(encoding="utf-8") if failure.is_file() else None
     if (job / _POINT).is_file():
         return replace(_point(job / _POINT), reason=reason)
     hydra = OmegaConf.load(job / ".hydra" / "hydra.yaml").hydra

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from pipeline.run.settings import settings_of_conf_alone
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -32,15 +30,14 @@ def import_fairseq(module: str = "fairseq") -> ModuleType:
     fairseq's tasks call `logging.basicConfig` at import and log what they lack: a handler that is
     already there makes the first a no-op, a higher level hides the second. The deprecated calls
     that fairseq makes at import (`torch.jit.script`, old Hydra API) are not for a user to mend and
-    are not shown. What of `_NOT_NEEDED` and of torch's compiler is not loaded yet, stays so, and
-    fairseq's own settings stay out of what Hydra composes from.
+    are not shown. What of `_NOT_NEEDED` and of torch's compiler is not loaded yet, stays so.
     """
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     root.addHandler(logging.NullHandler())
     root.setLevel(logging.WARNING)
     try:
-        with warnings.catch_warnings(), _not_needed_left_out(), settings_of_conf_alone():
+        with warnings.catch_warnings(), _not_needed_left_out():
             warnings.simplefilter("ignore", DeprecationWarning)
             imported = importlib.import_module(module)
         _leave_compiler_out()

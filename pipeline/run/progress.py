@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Progress:
-    """Show how many of `total` items are done; `row` is the line of this bar among parallel ones."""
+    """Show how many of `total` items are done; `row` separates the bars of parallel jobs."""
 
     def __init__(self, total: int, title: str, row: int = 0) -> None:
         self._total, self._title = total, title

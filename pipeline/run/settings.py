@@ -27,6 +27,7 @@ from pipeline.run.schema import (
     SpeechDataConfig,
     TaskConfig,
     TestSetConfig,
+    TrainConfig,
     UnitsConfig,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "SpeechDataConfig",
     "TaskConfig",
     "TestSetConfig",
+    "TrainConfig",
     "UnitsConfig",
     "implementation",
     "iterate_values",

@@ -29,12 +29,11 @@ def test_told_to_end(
         _, err = process.communicate(timeout=120)
     assert process.returncode == 128 + how, err
     assert err == (
-        f"error: stage {any_stage} was told to end: "
-        "what is whole is kept, and the next run goes on\n"
+        f"error: stage {any_stage}: interrupted; finished parts are kept and the next run resumes\n"
     )
     whole = undisturbed.run.made(any_stage)
     assert run.shows(any_stage).items() <= whole.items()
-    assert "was told to end" in (run.root / "logs" / _log_of(any_stage)).read_text()
+    assert "interrupted" in (run.root / "logs" / _log_of(any_stage)).read_text()
     run.finish(any_stage)
     assert run.made(any_stage) == whole
 

@@ -203,14 +203,14 @@ def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
 
 
 def test_text_of_the_users_own_must_be_named_as_such(help_packages: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"data\.train must be given where data\.source is files"):
+    with pytest.raises(ConfigError, match=r"data\.train: must be set if data\.source is files"):
         _settings(tmp_path, help_packages, "data.source=files")
-    with pytest.raises(ConfigError, match=r"data\.corpus must name the corpus behind"):
+    with pytest.raises(ConfigError, match=r"data\.corpus: must name the corpus of"):
         _settings(tmp_path, help_packages, "data.source=files", "data.train=x")
-    with pytest.raises(ConfigError, match=r"data\.test must be null where data\.source is libre"):
+    with pytest.raises(ConfigError, match=r"data\.test: must be null if data\.source is libre"):
         _settings(tmp_path, help_packages, "data.test=x")
     with pytest.raises(
-        ConfigError, match=r"L-DEEN\.regimes must be a list of search, teacher_forc"
+        ConfigError, match=r"L-DEEN\.regimes: must be a list with search, teacher_forc"
     ):
         _settings(tmp_path, help_packages, "task.test_sets.L-DEEN.regimes=[beam]")
 

@@ -219,12 +219,15 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.speech.train=[x]"], r"data\.speech\.corpus must name the corpus behind"),
-        (["data.speech.test=x"], r"data\.speech\.test must be empty where data\.speech\.train is"),
-        (["data.speech.shortest_seconds=50"], r"shortest_seconds must be <= data\.speech\.longest"),
-        (["data.speech.unit_kind=letter"], r"unit_kind must be one of bpe, unigram, word, got l"),
-        (["task.test_sets.AMI.kind=typos"], r"AMI\.kind must be one for task\.family=speech"),
-        (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind must be one for"),
+        (["data.speech.train=[x]"], r"data\.speech\.corpus: must name the corpus of"),
+        (["data.speech.test=x"], r"data\.speech\.test: must be empty if data\.speech\.train is"),
+        (
+            ["data.speech.shortest_seconds=50"],
+            r"shortest_seconds: must be at most data\.speech",
+        ),
+        (["data.speech.unit_kind=letter"], r"unit_kind: must be one of bpe, unigram, word \(got l"),
+        (["task.test_sets.AMI.kind=typos"], r"AMI\.kind: must be a kind for task\.family=speech"),
+        (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind: must be a kind for"),
     ],
 )
 def test_settings_that_do_not_go_together(

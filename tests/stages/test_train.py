@@ -51,7 +51,7 @@ def test_member_that_fails_is_named_and_alone_trained_again(folder: Path) -> Non
     trained = folder / "out: put" / "train" / "nmt_ende"
     first = _train(folder)
     assert first.returncode == 1
-    assert "1 of 3 parts failed: seed_2;" in first.stderr
+    assert "1 of 3 parts failed (seed_2)." in first.stderr
     assert "train.h5 must hold utterances, got none" in first.stdout + first.stderr
     assert {path.name for path in trained.iterdir()} == {"seed_0", "seed_3"}
     for note in folder.glob("trained_*"):

@@ -10,7 +10,7 @@ from pipeline.run.progress import Progress, progress
 def test_without_a_terminal_the_end_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert list(progress("abc", 3, "letters")) == ["a", "b", "c"]
-    assert re.findall(r"letters: (.*), \d+ s gone, 0 s left", caplog.text) == ["3 of 3"]
+    assert re.findall(r"letters: (.*), \d+ s elapsed, 0 s left", caplog.text) == ["3 of 3"]
 
 
 def test_one_item_alone_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -28,7 +28,7 @@ def test_a_line_now_and_then_says_what_is_left(
     with Progress(9, "sentences") as shown:
         shown.advance(2)
         shown.advance(4)
-    assert "sentences: 6 of 9, 30 s gone, 15 s left" in caplog.text
+    assert "sentences: 6 of 9, 30 s elapsed, 15 s left" in caplog.text
     assert caplog.text.count("sentences") == 1
 
 

@@ -32,11 +32,11 @@ def test_keeps_what_is_said_and_how_it_ends(
     assert said[:5] == [
         "INFO starts: settings.yaml",
         "INFO read 8, kept 7",
-        "INFO is done",
+        "INFO done",
         "INFO starts again",
         "ERROR file must hold rows, got none",
     ]
-    assert "ERROR was told to end (SystemExit 143)" in said
+    assert "ERROR interrupted (SystemExit 143)" in said
     assert lines[-1] == "ZeroDivisionError: integer division or modulo by zero"
 
 
@@ -50,5 +50,6 @@ def test_log_that_cannot_be_written_is_told_once_and_stops_nothing(
         _log.info("one")
         _log.info("two")
     assert (
-        capsys.readouterr().err == f"warning: no more is kept in {path}: No space left on device\n"
+        capsys.readouterr().err == f"warning: {path}: cannot be written (No space left on device). "
+        "The run continues without it.\n"
     )

@@ -17,24 +17,30 @@ def _settings(*overrides: str) -> PipelineConfig:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["train.cycles=2"], r"train\.cycles must be 1 where train\.schedule is inverse_sqrt"),
+        (
+            ["train.cycles=2"],
+            r"train\.cycles: must be 1 if train\.schedule is .* \(got 2\)",
+        ),
         (
             ["train.cycles=3", "train.schedule=cosine", "train.updates=1600"],
-            r"train\.cycles must cut train\.updates=1600 into whole multiples of .*=100, got 3",
+            r"train\.cycles: must divide train\.updates=1600 into multiples of .*=100 \(got 3\)",
         ),
         (
             ["train.cycles=32", "train.schedule=cosine", "train.updates=1600"],
-            r"train\.cycles must cut train\.updates=1600 .* got 32",
+            r"train\.cycles: must divide train\.updates=1600 .* \(got 32\)",
         ),
         (
             ["train.cycles=8", "train.schedule=cosine", "train.updates=1600"],
-            r"train\.warmup_updates must be < the 200 updates of a cycle .* got 200",
+            r"train\.warmup_updates: must be less than 200, the updates of one .* \(got 200\)",
         ),
         (
             ["train.schedule=cosine", "train.updates=500", "train.warmup_updates=500"],
-            r"train\.warmup_updates must be < the 500 updates of a cycle .* got 500",
+            r"train\.warmup_updates: must be less than 500, the updates of one .* \(got 500\)",
         ),
-        (["train.updates=450"], r"train\.average_last must be <= the 4 checkpoints .* got 5"),
+        (
+            ["train.updates=450"],
+            r"train\.average_last: must be at most 4, .* \(got 5\)",
+        ),
     ],
 )
 def test_training_settings_must_go_together(overrides: list[str], words: str) -> None:
@@ -54,27 +60,30 @@ _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["data.units.codes=a"], r"units\.codes must be null where data\.units is learnt, got a"),
-        ([*_IMPORTED], r"codes or data\.units\.sentencepiece must be given, .* got None and None"),
+        (["data.units.codes=a"], r"units\.codes: must be null if data\.units is learnt \(got a\)"),
+        (
+            [*_IMPORTED],
+            r"codes, data\.units\.sentencepiece: exactly one .* \(got None and None\)",
+        ),
         (
             [*_IMPORTED, "data.units.codes=a", "data.units.sentencepiece=b"],
-            r"codes or data\.units\.sentencepiece must be given, one of the two, got a and b",
+            r"data\.units\.sentencepiece: exactly one must be set .* \(got a and b\)",
         ),
         (
             [*_IMPORTED, "data.units.codes=a", _DICTIONARIES[0]],
-            r"data\.units\.target_dictionary must be given for imported units, got null",
+            r"data\.units\.target_dictionary: must be set if data\.units is imported \(got null\)",
         ),
         (
             ["data/units=imported", "data.units.codes=a", *_DICTIONARIES],
-            r"ensemble\.seeds must be \[\] where data\.units is imported, .* got \[1, 2, 3, 4\]",
+            r"ensemble\.seeds: must be \[\] if data\.units is imported, .* \(got \[1, 2, 3, 4\]\)",
         ),
         (
             [*_IMPORTED, "task=asr", "data.units.codes=a", *_DICTIONARIES],
-            r"data\.units must be learnt where task\.family is speech, got imported",
+            r"data\.units: must be learnt if task\.family is speech \(got imported\)",
         ),
         (
             [*_IMPORTED, "data.units.codes=a", *_DICTIONARIES, "data.source=files", "data.test=x"],
-            r"data\.train must be given where data\.source is files",
+            r"data\.train: must be set if data\.source is files",
         ),
     ],
 )

@@ -49,10 +49,10 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
 ) -> None:
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys("abc", "digest"))
     pieces = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
-    with pytest.raises(PipelineError, match="pieces of parts failed"):
+    with pytest.raises(PipelineError, match="shards of parts failed"):
         run_shards(config, folder, pieces)
     run_shards(config, folder, pieces)
-    with pytest.raises(PipelineError, match="3 of 3 parts failed: a, b, c;"):
+    with pytest.raises(PipelineError, match=r"3 of 3 parts failed \(a, b, c\)"):
         run_parts(config, folder, 2)
     same = [
         *(sys.executable, "-m", "stages.decode", "--multirun"),

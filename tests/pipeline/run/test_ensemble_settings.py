@@ -25,14 +25,14 @@ def test_a_further_ensemble_follows_the_seeds_of_the_main_one(kind: str) -> None
 
 def test_a_further_ensemble_of_the_same_kind_needs_a_name_of_its_own() -> None:
     given = ["+ensemble@ensemble.also.pairs=checkpoint", "ensemble.also.pairs.settings.members=2"]
-    with pytest.raises(ConfigError, match=r"ensemble\.also\.pairs must be called as its name"):
+    with pytest.raises(ConfigError, match=r"ensemble\.also\.pairs: its key must be its name"):
         ensemble(*given[:1])
     found = ensemble(*given, "ensemble.also.pairs.name=pairs")
     assert found.also["pairs"].settings["members"] == 2
 
 
 def test_rules_hold_for_further_ensembles_too() -> None:
-    with pytest.raises(ConfigError, match=r"ensemble\.also\.checkpoint\.seeds must be whole"):
+    with pytest.raises(ConfigError, match=r"ensemble\.also\.checkpoint\.seeds: must be whole"):
         ensemble(
             "+ensemble@ensemble.also.checkpoint=checkpoint", "+ensemble.also.checkpoint.seeds=[-1]"
         )
@@ -43,7 +43,7 @@ def test_rules_hold_for_further_ensembles_too() -> None:
 )
 def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> None:
     key = "ensemble.also.checkpoint" if where.startswith("+") else "ensemble"
-    with pytest.raises(ConfigError, match=r"train\.keep_checkpoints must be >= the 30 .* got 5"):
+    with pytest.raises(ConfigError, match=r"train\.keep_checkpoints: must be at least 30 .*got 5"):
         ensemble(
             where,
             f"{key}.settings.members=6",
@@ -54,5 +54,5 @@ def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> No
 
 def test_given_models_need_no_training_run() -> None:
     assert plain(ensemble("ensemble=imported", experiment="demo").seeds) == []
-    with pytest.raises(ConfigError, match=r"ensemble\.seeds must be distinct and at least one"):
+    with pytest.raises(ConfigError, match=r"ensemble\.seeds: must be distinct, at least one"):
         ensemble("ensemble.seeds=[]")
