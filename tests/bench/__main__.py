@@ -1,6 +1,6 @@
-"""`python -m tests.bench [PART ...]`: print a table, write outputs/bench/PART.json.
+"""Benchmarks: `python -m tests.bench [PART ...]` prints a table and writes outputs/bench/PART.json.
 
-A part that finds nothing to measure says so, and writes an empty list.
+A part that cannot be measured says why and writes an empty list.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ NOT_PARTS = {"__main__", "measurement"}
 
 
 def main(wanted: list[str]) -> int:
-    """Run the parts; 1 where a target is missed, 2 for a part that does not exist."""
+    """Run the parts and return the exit code: 1 if a target is missed, 2 for an unknown part."""
     parts = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - NOT_PARTS)
     unknown = [part for part in wanted if part not in parts]
     if unknown:
-        print(f"error: ONLY must be one of {', '.join(parts)}, got {unknown[0]}", file=sys.stderr)
+        print(
+            f"error: ONLY: unknown part ({unknown[0]}). Use one of {', '.join(parts)}.",
+            file=sys.stderr,
+        )
         return 2
     print(f"processor: {_processor()}, one thread")
     all_ok = True
@@ -32,12 +35,14 @@ def main(wanted: list[str]) -> int:
             print(f"{part:12s} not measured: {reason}", flush=True)
             measurements = []
         _write(ROOT / "outputs" / "bench" / f"{part}.json", measurements)
-        for one in measurements:
-            mark = "" if not one.target else "ok" if one.ok else "MISSED"
-            target = f"target {one.target}" if one.target else ""
-            value = f"{one.value:.4g} {one.unit}"
-            print(f"{part:12s} {one.name:58s} {value:>20s}  {target:16s} {mark}", flush=True)
-        all_ok &= all(one.ok for one in measurements)
+        for measurement in measurements:
+            mark = "" if not measurement.target else "ok" if measurement.ok else "MISSED"
+            target = f"target {measurement.target}" if measurement.target else ""
+            value = f"{measurement.value:.4g} {measurement.unit}"
+            print(
+                f"{part:12s} {measurement.name:58s} {value:>20s}  {target:16s} {mark}", flush=True
+            )
+        all_ok &= all(measurement.ok for measurement in measurements)
     return 0 if all_ok else 1
 
 
@@ -50,13 +55,13 @@ def _write(path: Path, measurements: list[Measurement]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [
         {
-            "name": one.name,
-            "value": one.value,
-            "unit": one.unit,
-            "target": one.target or None,
-            "ok": one.ok,
+            "name": measurement.name,
+            "value": measurement.value,
+            "unit": measurement.unit,
+            "target": measurement.target or None,
+            "ok": measurement.ok,
         }
-        for one in measurements
+        for measurement in measurements
     ]
     path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Decoding beside fairseq's own generator: speed, what statistics cost, and memory."""
+"""Decoding compared with fairseq's generator: speed, cost of the statistics, memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pipeline.run.settings import CONF, ROOT, DecodeConfig
 from tests.bench.measurement import Measurement
 
 BATCH, BEAM, VOCAB_SIZE, UPDATES = 64, 5, 4000, 120
-# Spread of the members around one trained model, in standard deviations of each weight matrix.
+# Noise added to one trained model to obtain members, in standard deviations of each weight matrix.
 NOISE = 0.02
 MODEL_SETTINGS: dict[str, Any] = OmegaConf.to_container(  # type: ignore[assignment]
     OmegaConf.load(CONF / "model" / "transformer_tiny.yaml").settings  # type: ignore[union-attr]
@@ -48,21 +48,21 @@ import sys
 from pathlib import Path
 from tests.bench.decode import decode_many
 decode_many(int(sys.argv[1]), Path(sys.argv[2]))
-# What the system counts for a process includes its parent's memory at the start; this does not.
+# ru_maxrss includes the memory of the parent at the start of a process; VmHWM does not.
 status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
 print(int(status["VmHWM"].split()[0]) / 2**10)
 """
 
 
 def measure() -> list[Measurement]:
-    """Ratios of tokens a second to fairseq's, statistics' share of the time, peak memory."""
+    """Measure the speed relative to fairseq, the cost of the statistics, and peak memory."""
     torch.set_num_threads(1)
     with TemporaryDirectory() as name:
         dictionary, models = trained_models(Path(name), 10)
     batch = sentences(BATCH)
     measurements = []
     for n_member, target in ((5, ">= 1.8"), (10, ">= 2")):
-        measurements += _beside_fairseq(models[:n_member], dictionary, batch, target)
+        measurements += _compared_with_fairseq(models[:n_member], dictionary, batch, target)
     measurements.append(_statistics_cost(models[:5], batch))
     wide, wide_models = random_models(40_000, 5)
     measurements.append(_statistics_cost(wide_models, sentences(8, len(wide))))
@@ -70,13 +70,13 @@ def measure() -> list[Measurement]:
 
 
 def trained_models(folder: Path, n_member: int) -> tuple[Any, list[Any]]:
-    """Members around one model that was trained for some seconds: hypotheses end as texts do."""
+    """Return noisy copies of a briefly trained model, so that hypotheses end like text."""
     words = [f"w{place}" for place in range(VOCAB_SIZE - 4)]
     chooser = random.Random(0)
     write_dictionaries(folder, ("en", "de"), dict.fromkeys(words, 1))
     for split, size in (("train", 4000), ("valid", 20)):
         side = [_zipf_words(words, chooser) for _ in range(size)]
-        write_split(folder, split, ("en", "de"), (side, [one[::-1] for one in side]))
+        write_split(folder, split, ("en", "de"), (side, [words[::-1] for words in side]))
     out = folder / "member"
     out.mkdir()
     train = OmegaConf.to_container(OmegaConf.load(CONF / "train" / "default.yaml"))
@@ -87,18 +87,18 @@ def trained_models(folder: Path, n_member: int) -> tuple[Any, list[Any]]:
     train_member(TrainJob("bench", folder, out, folder / "resume", 1, "en", "de", model, train))
     dictionary = load_dictionary(folder / "dict.en.txt")
     models = _built(dictionary, n_member)
-    for seed, one in enumerate(models):
-        load_weights(one, out / "average.safetensors")
+    for seed, model in enumerate(models):
+        load_weights(model, out / "average.safetensors")
         torch.manual_seed(seed)
         with torch.no_grad():
-            for weight in one.parameters():
+            for weight in model.parameters():
                 if weight.dim() > 1:
                     weight += NOISE * weight.std() * torch.randn_like(weight)
     return dictionary, models
 
 
 def random_models(vocab_size: int, n_member: int) -> tuple[Any, list[Any]]:
-    """Members that were never trained."""
+    """Return untrained members."""
     dictionary = import_fairseq("fairseq.data").Dictionary()
     for place in range(vocab_size - 4):
         dictionary.add_symbol(f"w{place}")
@@ -106,7 +106,7 @@ def random_models(vocab_size: int, n_member: int) -> tuple[Any, list[Any]]:
 
 
 def sentences(count: int, vocab_size: int = VOCAB_SIZE) -> list[Sentence]:
-    """Sources of 8 to 16 words."""
+    """Return source sentences of 8 to 16 words."""
     chooser = random.Random(1)
     identities = [str(place) for place in range(4, vocab_size)]
     return [
@@ -124,7 +124,7 @@ def decode_many(count: int, path: Path) -> None:
 
     torch.set_num_threads(1)
     dictionary, models = random_models(300, 2)
-    model = as_ensemble([FairseqMember(one) for one in models])
+    model = as_ensemble([FairseqMember(model) for model in models])
     chooser = random.Random(2)
     prepared = path.with_suffix(".jsonl")
     fields = {"source": "source", "reference": None, "reference_pieces": None}
@@ -142,21 +142,21 @@ def decode_many(count: int, path: Path) -> None:
     decode_to_store(decoder, read_test_set(prepared), path, attributes, "bench", blocks)
 
 
-def _beside_fairseq(
+def _compared_with_fairseq(
     models: Sequence[Any], dictionary: Any, batch: list[Sentence], target: str
 ) -> list[Measurement]:
-    # fairseq's generator changes the attention modules of the models that it is given.
+    # fairseq's generator modifies the attention modules of its models.
     generator = import_fairseq("fairseq.sequence_generator").SequenceGenerator(
         copy.deepcopy(list(models)), dictionary, beam_size=BEAM, max_len_a=0, max_len_b=40
     )
-    source = padded([one.source for one in batch], dictionary.pad())
+    source = padded([sentence.source for sentence in batch], dictionary.pad())
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(dim=1)}}
     ours = _search(models, batch)
     expected = [best[0]["tokens"].tolist() for best in generator.generate([], sample)]
     found = [best[0].token_id.tolist() for best in ours()]
-    assert found == expected, "both must find the same"
+    assert found == expected, "both must find the same hypotheses"
     theirs_seconds, ours_seconds = _cpu_seconds(lambda: generator.generate([], sample), ours)
-    n_token = sum(len(one.token_id) for best in ours() for one in best)
+    n_token = sum(len(hypothesis.token_id) for n_best in ours() for hypothesis in n_best)
     shape = f"M={len(models)} beam {BEAM} batch {BATCH} K={len(dictionary)}"
     return [
         Measurement(f"tokens/s with statistics, {shape}", n_token / ours_seconds, "tokens/s"),
@@ -183,7 +183,7 @@ def _statistics_cost(models: Sequence[Any], batch: list[Sentence]) -> Measuremen
 
 
 def _cpu_seconds(*ways: Callable[[], object]) -> list[float]:
-    """Median processor seconds of each way, run in turn: all run in one thread of this process."""
+    """Return the median CPU seconds of each implementation, alternating, in this thread."""
     seconds: list[list[float]] = [[] for _ in ways]
     for _ in range(5):
         for way, taken in zip(ways, seconds, strict=True):
@@ -207,12 +207,12 @@ def _memory() -> list[Measurement]:
             for count, peak in zip(counts, peaks, strict=True)
         ),
         Measurement("peak memory, 20,000 / 5,000", peaks[1] / peaks[0], "x", "<= 1.02"),
-        Measurement("growth of the peak, a sentence", growth_bytes, "bytes"),
+        Measurement("growth of the peak per sentence", growth_bytes, "bytes"),
     ]
 
 
 def _search(models: Sequence[Any], batch: list[Sentence]) -> Callable[[], Any]:
-    ensemble = as_ensemble([FairseqMember(one) for one in models])
+    ensemble = as_ensemble([FairseqMember(model) for model in models])
     config = _config(beam=BEAM, max_length_offset=40)
     return lambda: beam_search(ensemble, batch, "prex", config)
 

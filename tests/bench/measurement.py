@@ -1,4 +1,4 @@
-"""What a benchmark reports, and how two ways of doing one thing are timed side by side."""
+"""Measurements of benchmarks, and the timing of several implementations in alternation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 
 class NotMeasuredError(Exception):
-    """A part has nothing to measure; the message says what is missing and how to get it."""
+    """A part cannot be measured. The message says what is missing and how to get it."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number; `target` is ">= x" or "<= x" in the same unit, or empty where there is none."""
+    """One number. `target` is ">= x" or "<= x" in the same unit, or empty if there is none."""
 
     name: str
     value: float
@@ -35,10 +35,10 @@ def alternating_seconds(
     repeats: int = 5,
     clock: Callable[[], float] = time.process_time,
 ) -> list[float]:
-    """Median seconds of each way, run in turn so that a noisy machine disturbs all alike.
+    """Return the median seconds of each implementation, alternating to share the machine's noise.
 
-    By default the processor's seconds of this process; `time.perf_counter` for what waits for files
-    or other processes.
+    The default clock is the CPU time of this process. Use `time.perf_counter` for work that waits
+    for files or other processes.
     """
     seconds: list[list[float]] = [[] for _ in ways]
     for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""Rejection ratios at the paper's size, and the intervals of all tables of the demo."""
+"""Rejection ratios at the size of the paper, and the intervals of all tables of the demo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ = ("prepare", "decode", "uncertainty")
 
 
 def measure() -> list[Measurement]:
-    """Seconds of many exact ratios; seconds of the metrics of a demo run, and of its intervals."""
+    """Measure many exact ratios, the metrics stage on a demo run, and its intervals."""
     ratios = f"PRR of {N_MEASURE} measures x {N_TEMPERATURE} temperatures, N = {N_SENTENCE}"
     tasks = _tasks()
     with_intervals, without = (
@@ -32,7 +32,7 @@ def measure() -> list[Measurement]:
     return [
         Measurement(ratios, _rejection_seconds(), "s", "<= 10"),
         Measurement(
-            f"all intervals of {names}: {RESAMPLES} resamples less none",
+            f"all intervals of {names}: {RESAMPLES} resamples minus none",
             with_intervals - without,
             "s",
             "<= 60",
@@ -42,7 +42,7 @@ def measure() -> list[Measurement]:
 
 
 def _rejection_seconds() -> float:
-    """Seconds to rank the same errors by one measure after the other, all different."""
+    """Return the seconds for ranking the same errors by many different measures."""
     random = np.random.default_rng(0)
     error = random.uniform(0, 100, N_SENTENCE)
     base = random.normal(size=(N_MEASURE, N_SENTENCE))
@@ -56,16 +56,16 @@ def _rejection_seconds() -> float:
 
 
 def _tasks() -> list[str]:
-    """The tasks whose measures are on disk; DataError without one."""
+    """Return the tasks that have measures on disk. Raises DataError if there are none."""
     folder = ROOT / "outputs" / "uncertainty"
     tasks = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if not tasks:
-        raise DataError(f"{folder} must hold the measures of a demo run: run make repro first")
+        raise DataError(f"{folder}: no measures of a demo run. Run make repro first.")
     return tasks
 
 
 def _stage_seconds(task: str, resamples: int) -> float:
-    """Processor seconds of the stage on what the demo left, written elsewhere."""
+    """Return the CPU seconds of the stage on the demo's results, with output to another folder."""
     with TemporaryDirectory() as root:
         for name in _READ:
             (Path(root) / name).symlink_to(ROOT / "outputs" / name)

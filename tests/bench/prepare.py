@@ -1,4 +1,4 @@
-"""Preparing text: lines a second through the filters, memory for long text, both pairs in full."""
+"""Preparing text: speed and memory of the filters, and the whole stage for both pairs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(n_pair, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def measure() -> list[Measurement]:
-    """Speed and memory of the filters on one core; seconds to prepare both pairs."""
+    """Measure the speed and memory of the filters on one core, and prepare for both pairs."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         prefix = str(_write(folder / "text", N_LINE))
@@ -44,23 +44,25 @@ def measure() -> list[Measurement]:
     pairs = f"pairs of {N_LINE}, near-duplicates of {N_HELD_OUT}"
     return [
         Measurement(f"filters, {pairs}", N_LINE / filtering, "pairs/s"),
-        Measurement("the same in lines of text", 2 * N_LINE / filtering, "lines/s", ">= 50000"),
-        Measurement("reading alone", 2 * N_LINE / reading, "lines/s"),
-        Measurement("memory of the filters a pair", (peaks[1] - peaks[0]) / (3 * N_LINE), "bytes"),
-        Measurement("memory of a text that was seen", _bytes_a_text(), "bytes", "<= 32"),
+        Measurement("filters, lines of text", 2 * N_LINE / filtering, "lines/s", ">= 50000"),
+        Measurement("reading only", 2 * N_LINE / reading, "lines/s"),
+        Measurement(
+            "memory of the filters per pair", (peaks[1] - peaks[0]) / (3 * N_LINE), "bytes"
+        ),
+        Measurement("memory per text in the duplicate filter", _bytes_per_text(), "bytes", "<= 32"),
         Measurement("prepare of both pairs after the download", _prepare_seconds(), "s", "<= 90"),
     ]
 
 
 def learnt(prefix: str) -> tuple[CleaningRules, HeldOutIndex]:
-    """What the filters know before the first line: the languages, and the held-out sentences."""
+    """Return the state of the filters before the first line: languages and held-out sentences."""
     corpus = read_user_files("bench", prefix, ["en", "de"], [])
     rules = CleaningRules("en", 3, 40, languages_of(corpus))
     return rules, HeldOutIndex(_held_out(prefix), 0.8)
 
 
 def filtered(prefix: str, rules: CleaningRules, index: HeldOutIndex) -> Iterator[AlignedSentence]:
-    """The pairs at a prefix through every filter, as the training text of a task."""
+    """Apply every filter to the pairs at a prefix, as for the training text of a task."""
     for sentence in clean(_read(prefix), rules, Counter()):
         if not index.is_near(sentence.text["en"]):
             yield sentence
@@ -72,7 +74,7 @@ def _read(prefix: str) -> Iterator[AlignedSentence]:
 
 
 def _write(prefix: Path, n_line: int) -> Path:
-    """Invented sentences with words as frequent as in real text; one in ten comes twice."""
+    """Write invented sentences with Zipf-distributed words; every tenth sentence is a duplicate."""
     chance = random.Random(0)
     for language in ("en", "de"):
         words = [f"{language}{number:x}".translate(_NO_DIGITS) for number in range(N_WORD)]
@@ -101,7 +103,7 @@ def _peak_bytes(prefix: str) -> float:
     return float(run.stdout.split()[-1]) * 1024
 
 
-def _bytes_a_text() -> float:
+def _bytes_per_text() -> float:
     tracemalloc.start()
     seen = SeenTexts()
     for number in range(N_SEEN):
@@ -112,7 +114,7 @@ def _bytes_a_text() -> float:
 
 
 def _prepare_seconds() -> float:
-    """Seconds of both stages, parsing included, from packages that are on disk."""
+    """Return the seconds of prepare for both pairs, including parsing, from local packages."""
     packages = ROOT / "outputs" / "downloads"
     find_packages(list(TESTED_VERSIONS), packages, None, pin=False)
     with TemporaryDirectory() as root:

@@ -1,4 +1,4 @@
-"""How size and time grow with sentences, vocabulary, members and beam; the paper's projected."""
+"""Growth of size and time with sentences, vocabulary, members and beam, projected to the paper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.bench.measurement import Measurement
 
 @dataclass(frozen=True)
 class _Size:
-    """sentences, vocabulary, members, beam: N, K, M, B."""
+    """Numbers of sentences (n), tokens of the vocabulary (k), members (m) and hypotheses (b)."""
 
     n: int
     k: int
@@ -47,9 +47,9 @@ _FLOAT_BYTES = 4
 
 
 def measure() -> list[Measurement]:
-    """Fitted exponents of each axis, and the projection for newstest14 beside full distributions.
+    """Fit the exponent of each axis, and project to newstest14 and to full distributions.
 
-    Decoding is of the tiny models of these tests: of the real ones stages.plan says more.
+    Decoding uses the tiny models of these tests. stages.plan estimates the real ones.
     """
     torch.set_num_threads(1)
     with TemporaryDirectory() as name:
@@ -63,17 +63,20 @@ def measure() -> list[Measurement]:
         *_exponents("store size", megabytes),
         *_exponents("measures, time", seconds),
         *_exponents("decode, time", decoding),
-        Measurement("newstest14 as in the paper: statistics", projected, "MB"),
-        Measurement("newstest14 as in the paper: full distributions", full, "GB"),
+        Measurement("newstest14 at the size of the paper: statistics", projected, "MB"),
+        Measurement("newstest14 at the size of the paper: full distributions", full, "GB"),
         Measurement("newstest14: full / statistics", full * 1e3 / projected, "x", ">= 1000"),
         Measurement(
-            "newstest14 as in the paper: measures", _projected(_STORED, seconds), "s", "<= 60"
+            "newstest14 at the size of the paper: measures",
+            _projected(_STORED, seconds),
+            "s",
+            "<= 60",
         ),
     ]
 
 
 def _grown(base: _Size, value: Callable[[_Size], float]) -> dict[str, list[float]]:
-    """Axis -> values at each growth of that axis alone, beside what one sentence takes."""
+    """Return the values when only one axis grows, minus the cost of one sentence, by axis."""
     value(base)  # compiles
     fixed = value(replace(base, n=1))
     return {
@@ -83,7 +86,7 @@ def _grown(base: _Size, value: Callable[[_Size], float]) -> dict[str, list[float
 
 
 def _exponent(values: list[float]) -> float:
-    """The slope of log value over log growth, by least squares."""
+    """Return the slope of log value over log growth by least squares."""
     return float(np.polyfit(np.log(_GROWTH), np.log(values), 1)[0])
 
 
@@ -95,7 +98,7 @@ def _exponents(what: str, grown: Mapping[str, list[float]]) -> list[Measurement]
 
 
 def _projected(base: _Size, grown: Mapping[str, list[float]]) -> float:
-    """The value at the paper's size: from the base, each axis by its exponent."""
+    """Extrapolate from the base size to the size of the paper with the exponent of each axis."""
     value = math.exp(np.mean([math.log(values[0]) for values in grown.values()]))
     for axis, values in grown.items():
         value *= (asdict(_PAPER)[axis] / asdict(base)[axis]) ** _exponent(values)
@@ -103,7 +106,7 @@ def _projected(base: _Size, grown: Mapping[str, list[float]]) -> float:
 
 
 def _stored(folder: Path, size: _Size) -> int:
-    """Bytes of a statistics store."""
+    """Return the bytes of a statistics store."""
     random = np.random.default_rng(0)
     attributes: dict[str, Any] = {"n_member": size.m, "vocab_size": size.k}
     path = folder / "store.h5"
@@ -123,7 +126,7 @@ def _hypothesis(random: np.random.Generator, size: _Size) -> Hypothesis:
 
 
 def _measured(folder: Path, size: _Size) -> float:
-    """Processor seconds of all measures of a store, the least of three."""
+    """Return the CPU seconds for all measures of a store, the minimum of three runs."""
     _stored(folder, size)
     (folder / "measures").mkdir(exist_ok=True)
 
@@ -135,9 +138,9 @@ def _measured(folder: Path, size: _Size) -> float:
 
 
 def _decoded(size: _Size) -> float:
-    """Processor seconds of a search, the least of three."""
+    """Return the CPU seconds of a search, the minimum of three runs."""
     _, models = random_models(size.k, size.m)
-    ensemble = as_ensemble([FairseqMember(one) for one in models])
+    ensemble = as_ensemble([FairseqMember(model) for model in models])
     settings = {
         "beam": size.b,
         "min_length": _DECODED_TOKENS,
@@ -148,7 +151,7 @@ def _decoded(size: _Size) -> float:
         OmegaConf.structured(DecodeConfig), OmegaConf.load(CONF / "decode" / "beam.yaml"), settings
     )
     sources = np.random.default_rng(0).integers(4, size.k, (size.n, _DECODED_TOKENS))
-    batch = [Sentence(place, [*one.tolist(), 2], None) for place, one in enumerate(sources)]
+    batch = [Sentence(place, [*source.tolist(), 2], None) for place, source in enumerate(sources)]
     return _seconds(lambda: beam_search(ensemble, batch, "prex", decode))
 
 

@@ -1,4 +1,4 @@
-"""Preparing speech: audio a second through reading, resampling and features, on one core."""
+"""Preparing speech: reading, resampling and features on one core, relative to real time."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ SIZES = {
 
 
 def measure() -> list[Measurement]:
-    """Seconds of audio a second, from FLAC files to normalised log-mel features."""
+    """Measure seconds of audio per second, from FLAC files to normalised log-mel features."""
     with TemporaryDirectory() as name:
         paths = [Path(name) / f"{number}.flac" for number in range(N_FILE)]
         chance = np.random.default_rng(0)
         for path in paths:
             noise = 0.1 * chance.standard_normal(SECONDS * FILE_RATE_HZ)
             soundfile.write(path, noise, FILE_RATE_HZ)
-        taken = alternating_seconds(*(partial(_prepare, paths, one) for one in SIZES.values()))
+        taken = alternating_seconds(
+            *(partial(_prepare, paths, settings) for settings in SIZES.values())
+        )
     audio_seconds = N_FILE * SECONDS
     return [
-        Measurement(f"features for {size}, of real time", audio_seconds / seconds, "x", ">= 100")
+        Measurement(
+            f"features for {size}, relative to real time", audio_seconds / seconds, "x", ">= 100"
+        )
         for size, seconds in zip(SIZES, taken, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""How long a stage takes to start: until its help is printed, and until it composes settings."""
+"""Start-up time of the stages: until the help is printed, and for composing the settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IMPORT = re.compile(r"import time: +(\d+) \| +\d+ \| +([^.\s]+)")
 
 
 def measure() -> list[Measurement]:
-    """Seconds to the help of each stage, and of one run of compose; the heaviest imports."""
+    """Measure --help of each stage, one run of compose, and the slowest imports."""
     with TemporaryDirectory() as root:
         helps = [lambda stage=stage: _run("-m", f"stages.{stage}", "--help") for stage in STAGES]
         *seconds, composed = alternating_seconds(
@@ -34,11 +34,11 @@ def measure() -> list[Measurement]:
     for stage, taken in zip(STAGES, seconds, strict=True):
         measurements.append(Measurement(f"{stage} --help", taken, "s", TARGET))
         measurements += _heaviest_imports(stage)
-    return [*measurements, Measurement("compose, whole run", composed, "s", TARGET)]
+    return [*measurements, Measurement("compose, complete run", composed, "s", TARGET)]
 
 
 def _heaviest_imports(stage: str) -> list[Measurement]:
-    """Seconds in the modules of a package that `-X importtime` counts, without what they import."""
+    """Return the import time of each package according to `-X importtime`, without its imports."""
     report = _run("-X", "importtime", "-m", f"stages.{stage}", "--help")
     package_microseconds: Counter[str] = Counter()
     for microseconds, package in _IMPORT.findall(report):
@@ -50,6 +50,6 @@ def _heaviest_imports(stage: str) -> list[Measurement]:
 
 
 def _run(*arguments: str) -> str:
-    """What Python says on stderr when it is run with these arguments."""
+    """Run Python with these arguments and return its stderr."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stderr

@@ -1,4 +1,4 @@
-"""A statistics store of the paper's size: writing, the whole grid of measures, and dump sizes."""
+"""A statistics store of the size of the paper: writing, a grid of measures, dump sizes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(time.perf_counter() - start, peak_kib / 2**20)
 
 
 def measure() -> list[Measurement]:
-    """Seconds and memory of a store of 15,000 sentences; size of full against top-k."""
+    """Measure time and memory for a store of 15,000 sentences, and the sizes of dumps."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         seconds = _write_statistics(folder / "statistics.h5")
@@ -46,7 +46,7 @@ def measure() -> list[Measurement]:
     size = f"{N_SENTENCE} sentences x {N_HYPOTHESIS} x {N_TOKEN} x {N_MEMBER}"
     return [
         Measurement(f"write, {size}", seconds, "s", "<= 15"),
-        Measurement("size of that store", megabytes, "MB"),
+        Measurement("size of this store", megabytes, "MB"),
         Measurement("grid of 2 B x 5 T x 2 length settings", grid_seconds, "s", "<= 10"),
         Measurement("peak memory of the grid", peak_gib, "GiB", "<= 1"),
         Measurement(f"full / top-{K} store, K={VOCAB_SIZE}", ratio, "x", ">= 100"),
@@ -54,7 +54,7 @@ def measure() -> list[Measurement]:
 
 
 def _write_statistics(path: Path) -> float:
-    """Seconds to write hypotheses that were made beforehand."""
+    """Return the seconds for writing precomputed hypotheses."""
     random = np.random.default_rng(0)
     made = [_hypothesis(random, N_TOKEN, 300)[0] for _ in range(500)]
     start = time.perf_counter()
@@ -66,7 +66,7 @@ def _write_statistics(path: Path) -> float:
 
 
 def _write_full(path: Path, dump: str) -> int:
-    """Bytes of a store of a few positions with whole distributions, or their top k."""
+    """Return the bytes of a store of a few positions with full or top-k distributions."""
     made, logprob = _hypothesis(np.random.default_rng(1), N_TOKEN, VOCAB_SIZE)
     order = np.argsort(-np.exp(logprob).mean(axis=1), axis=1)
     kept = np.take_along_axis(logprob, order[:, np.newaxis, :], axis=2)

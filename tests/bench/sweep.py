@@ -1,4 +1,4 @@
-"""README.md's sweep, five temperatures by three beams on the demo's EN-DE, decodes included."""
+"""The sweep of README.md: five temperatures and three beam sizes on the demo's EN-DE."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ N_POINT = 15
 
 
 def measure() -> list[Measurement]:
-    """Seconds of the sweep, and of the same sweep again, from the members that outputs/ holds.
+    """Measure the sweep and its repetition, starting from the members in outputs/.
 
-    outputs/ is copied and not written; its decodes are not taken over. Raises NotMeasuredError
-    where its members are not of the demo.
+    outputs/ is copied and not modified, and its decodes are not reused. Raises NotMeasuredError
+    if its members are not those of the demo.
     """
     if _experiment() != "demo":
         raise NotMeasuredError(
-            f"outputs/ must hold the demo's members of {TASK}, got {_experiment()}: "
-            f"run make repro with experiment: demo in conf/dag.yaml first"
+            f"outputs/: no demo members of {TASK} (found {_experiment()}). "
+            f"Run make repro with experiment: demo in conf/dag.yaml first."
         )
     with TemporaryDirectory() as name:
         root = Path(name)
@@ -37,15 +37,15 @@ def measure() -> list[Measurement]:
             shutil.copytree(OUTPUTS / stage / TASK, root / stage / TASK)
         first, again = _seconds(root), _seconds(root)
         n_made = len(list((root / "sweep" / TASK).glob("point-*")))
-        assert n_made == N_POINT, f"{N_POINT} points must be made, got {n_made}"
+        assert n_made == N_POINT, f"expected {N_POINT} points, found {n_made}"
     return [
-        Measurement("5 T x 3 B on the demo's EN-DE, decodes included", first, "s", "<= 300"),
+        Measurement("5 T x 3 B on the demo's EN-DE, including decodes", first, "s", "<= 300"),
         Measurement("the same sweep again", again, "s"),
     ]
 
 
 def _experiment() -> str:
-    """The name of the experiment whose members are in outputs/, or nothing."""
+    """Return the name of the experiment whose members are in outputs/, or `nothing`."""
     settings = OUTPUTS / "config" / TASK / "resolved.yaml"
     if not (settings.is_file() and (OUTPUTS / "train" / TASK / "manifest.json").is_file()):
         return "nothing"

@@ -1,7 +1,7 @@
-"""What MLflow adds to a run: a process that logs as much as the demo, with tracking and without.
+"""Overhead of MLflow: a process that logs as much as the demo, with and without tracking.
 
-The metrics of EN-DE log most; here they stand for each tracked run of a demo, so that the sum is a
-bound from above.
+The metrics of EN-DE log the most. Here they represent every tracked run of the demo, so the sum is
+an upper bound.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from omegaconf import OmegaConf
 from pipeline.run.settings import CONF, ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
-# Counted in the demo's own database.
+# Counted in the database of the demo.
 N_METRIC, N_FIGURE, FIGURE_BYTES = 2910, 8, 100_000
-DEMO_SECONDS = 1800  # about what README.md says of two quiet cores
+DEMO_SECONDS = 1800  # about the time that README.md states for two idle cores
 LOGGED = f"""
 import sys
 from pathlib import Path
 from omegaconf import OmegaConf
-import stages.metrics  # what the process of the stage has loaded anyway
+import stages.metrics  # loaded in the process of the stage anyway
 from pipeline import tracking
 from pipeline.run.settings import typed
 folder = Path(sys.argv[1])
@@ -38,12 +38,12 @@ with tracking.open_run(typed(OmegaConf.load(sys.argv[2])), "metrics") as log:
 
 
 def measure() -> list[Measurement]:
-    """Seconds a tracked run, seconds of the first that makes the database, share of a demo."""
+    """Measure a tracked run, the first run (creates the database), and the share of a demo."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         _write_artifacts(folder)
         off, local = (_settings(folder, kind) for kind in ("off", "mlflow_local"))
-        _run(folder, off)  # what the first run of all compiles
+        _run(folder, off)  # warm up: the first run compiles
         start = time.perf_counter()
         _run(folder, local)
         first = time.perf_counter() - start
@@ -53,10 +53,10 @@ def measure() -> list[Measurement]:
     n_run = _runs_of_a_demo()
     added = first - without + (n_run - 1) * (tracked - without)
     return [
-        Measurement("a run's process without tracking", without, "s"),
-        Measurement("tracking adds to a run", tracked - without, "s"),
-        Measurement("tracking adds to the first run, database made", first - without, "s"),
-        Measurement(f"tracking adds to the {n_run} tracked runs of a demo", added, "s"),
+        Measurement("process of a run without tracking", without, "s"),
+        Measurement("overhead of tracking per run", tracked - without, "s"),
+        Measurement("overhead of tracking of the first run, with database", first - without, "s"),
+        Measurement(f"overhead of tracking of the {n_run} tracked runs of a demo", added, "s"),
         Measurement(
             f"share of a demo of {DEMO_SECONDS / 60:.0f} minutes",
             100 * added / DEMO_SECONDS,
@@ -67,7 +67,7 @@ def measure() -> list[Measurement]:
 
 
 def _runs_of_a_demo() -> int:
-    """Train and metrics are tracked for each task, tables once; other stages are not."""
+    """Count the tracked runs: train and metrics for each task, tables once."""
     dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))
     return 2 * len(dag["tasks"]) + 1
 
@@ -79,7 +79,7 @@ def _write_artifacts(folder: Path) -> None:
 
 
 def _settings(folder: Path, kind: str) -> Path:
-    """A file of the demo's settings with this option of tracking."""
+    """Write the demo's settings with this tracking option to a file."""
     overrides = ["experiment=demo", f"tracking={kind}", f"io.root={folder / 'results'}"]
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         config = compose("pipeline", overrides)

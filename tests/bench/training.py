@@ -1,4 +1,4 @@
-"""Training beside fairseq's own command, and two members side by side beside one."""
+"""Training compared with fairseq-train, and two members in parallel compared with one."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ for line in sys.stdin:
 
 
 def measure() -> list[Measurement]:
-    """Tokens a second of one process, its ratio to fairseq's, the gain of a second process."""
+    """Measure tokens per second, the ratio to fairseq, and the gain of a second process."""
     torch.set_num_threads(1)
     with TemporaryDirectory() as name:
         folder = Path(name)
         _write_data(folder / "data")
-        return [*_beside_fairseq(folder), _side_by_side(folder)]
+        return [*_compared_with_fairseq(folder), _two_processes(folder)]
 
 
 def train(data: Path, folder: Path) -> None:
-    """Train a member of the default size for some updates, from the start."""
+    """Train a member of the default size for some updates from scratch."""
     shutil.rmtree(folder, ignore_errors=True)
     job = _job(data, folder)
     job.out.mkdir(parents=True)
     training.train_member(job)
 
 
-def _beside_fairseq(folder: Path) -> list[Measurement]:
+def _compared_with_fairseq(folder: Path) -> list[Measurement]:
     data, ours, theirs = folder / "data", folder / "ours", folder / "theirs"
     model = _train_with_fairseq(data, theirs)
     train(data, ours)
     for name, tensor in load_file(ours / "out" / "average.safetensors").items():
-        assert torch.equal(tensor, model.state_dict()[name]), "both must train the same"
+        assert torch.equal(tensor, model.state_dict()[name]), "both must train the same weights"
     ours_seconds, theirs_seconds = alternating_seconds(
         lambda: train(data, ours), lambda: _train_with_fairseq(data, theirs)
     )
@@ -75,7 +75,7 @@ def _beside_fairseq(folder: Path) -> list[Measurement]:
     ]
 
 
-def _side_by_side(folder: Path) -> Measurement:
+def _two_processes(folder: Path) -> Measurement:
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, str(folder / "data"), str(folder / f"member_{place}")],
@@ -93,20 +93,20 @@ def _side_by_side(folder: Path) -> Measurement:
         for worker in workers[:count]:
             _await(worker)
 
-    run(2)  # what is loaded at the first use
+    run(2)  # warm up
     one, two = alternating_seconds(lambda: run(1), lambda: run(2), clock=time.perf_counter)
     for worker in workers:
         worker.communicate()
-    return Measurement("two members side by side / one, tokens/s", 2 * one / two, "x", ">= 1.4")
+    return Measurement("two members in parallel / one, tokens/s", 2 * one / two, "x", ">= 1.4")
 
 
 def _await(worker: subprocess.Popen[str]) -> None:
     assert worker.stdout is not None
-    assert worker.stdout.readline(), "a worker must not end"
+    assert worker.stdout.readline(), "a worker ended unexpectedly"
 
 
 def _train_with_fairseq(data: Path, folder: Path) -> Any:
-    """What `fairseq-train` does with the settings of our job; the trained model."""
+    """Run `fairseq-train` with the settings of our job and return the trained model."""
     shutil.rmtree(folder, ignore_errors=True)
     command = import_fairseq("fairseq_cli.train")
     logging.getLogger("fairseq_cli").setLevel(logging.WARNING)
@@ -137,7 +137,7 @@ def _job(data: Path, folder: Path) -> TrainJob:
     model = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "transformer_tiny.yaml"))
     assert isinstance(settings, dict)
     assert isinstance(model, dict)
-    # Both validate once and save once, at the end.
+    # Both implementations validate and save once, at the end.
     once = dict.fromkeys(
         ("updates", "checkpoint_interval_updates", "validate_interval_updates"), UPDATES
     )
@@ -161,4 +161,4 @@ def _write_data(folder: Path) -> None:
     write_dictionaries(folder, ("en", "de"), dict.fromkeys(words, 1))
     for split, size in (("train", 4000), ("valid", 20)):
         side = [chooser.choices(words, k=chooser.randint(8, 16)) for _ in range(size)]
-        write_split(folder, split, ("en", "de"), (side, [one[::-1] for one in side]))
+        write_split(folder, split, ("en", "de"), (side, [words[::-1] for words in side]))

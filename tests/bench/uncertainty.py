@@ -1,4 +1,4 @@
-"""Token-level measures at the paper's size: against the literal form, and against one bare exp."""
+"""Token measures at the size of the paper, compared with a direct implementation and with `exp`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.bench.measurement import Measurement, alternating_seconds
 N_TOKEN, N_MEMBER, VOCAB_SIZE = 8, 10, 40_000
 
 
-def literal_measures(logprob: torch.Tensor, token: torch.Tensor) -> list[dict[str, torch.Tensor]]:
-    """The measures of one hypothesis as they are written, a [member, vocab] temporary a term."""
+def direct_measures(logprob: torch.Tensor, token: torch.Tensor) -> list[dict[str, torch.Tensor]]:
+    """Compute the measures of one hypothesis term by term, with [member, vocab] temporaries."""
     prefix = torch.zeros(logprob.shape[1])
     rows = []
     for member, chosen in zip(logprob, token, strict=True):
@@ -45,7 +45,7 @@ def literal_measures(logprob: torch.Tensor, token: torch.Tensor) -> list[dict[st
 
 
 def measure() -> list[Measurement]:
-    """Milliseconds a position of the three, their ratios, and peak memory; single thread."""
+    """Measure milliseconds per position, their ratios, and peak memory, in one thread."""
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     random = np.random.default_rng(0)
@@ -54,9 +54,9 @@ def measure() -> list[Measurement]:
     token = random.integers(0, VOCAB_SIZE, N_TOKEN)
     tensors = torch.from_numpy(logprob), torch.from_numpy(token)
     out = np.empty_like(logprob)
-    _agree(token_measures(logprob, token), literal_measures(*tensors))
-    literal, fused, bare = alternating_seconds(
-        lambda: literal_measures(*tensors),
+    _agree(token_measures(logprob, token), direct_measures(*tensors))
+    direct, fused, single = alternating_seconds(
+        lambda: direct_measures(*tensors),
         lambda: token_measures(logprob, token),
         lambda: np.exp(logprob, out=out),
         repeats=9,
@@ -64,11 +64,11 @@ def measure() -> list[Measurement]:
     milliseconds = 1000 / N_TOKEN
     shape = f"M={N_MEMBER} K={VOCAB_SIZE}"
     return [
-        Measurement(f"literal form, {shape}, a position", literal * milliseconds, "ms"),
-        Measurement(f"token_measures, {shape}, a position", fused * milliseconds, "ms"),
-        Measurement(f"bare exp pass, {shape}, a position", bare * milliseconds, "ms"),
-        Measurement("literal form / token_measures", literal / fused, "x", ">= 3"),
-        Measurement("token_measures / bare exp pass", fused / bare, "x", "<= 2.5"),
+        Measurement(f"direct implementation, {shape}, per position", direct * milliseconds, "ms"),
+        Measurement(f"token_measures, {shape}, per position", fused * milliseconds, "ms"),
+        Measurement(f"single exp pass, {shape}, per position", single * milliseconds, "ms"),
+        Measurement("direct implementation / token_measures", direct / fused, "x", ">= 3"),
+        Measurement("token_measures / single exp pass", fused / single, "x", "<= 2.5"),
         Measurement(
             "peak memory of token_measures / one position",
             _peak_bytes(logprob, token) / logprob[0].nbytes,
