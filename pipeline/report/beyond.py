@@ -1,39 +1,73 @@
-"""Tables beyond the paper: its questions, asked of test sets and measures that it lacks."""
+"""Tables that the paper does not have: more test sets, words, calibration, the released rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
+from pipeline.errors import ConfigError
 from pipeline.metrics.calibration import LEVELS
-from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell
+from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell, Key
 from pipeline.report.cells import CellIndex
 from pipeline.report.layouts import BEST_NOTE, MeasureLayout
 from pipeline.report.names import MODELS, measure_header, task_name
-from pipeline.report.paper import PaperCell, paper_cells
+from pipeline.report.paper_numbers import PaperCell, paper_cells, paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 
-_SETS = ("TYPO", "CUT", "COPY")
+_TYPO_CUT_COPY = ("TYPO", "CUT", "COPY")
 _TOKEN_RATE = "token_error_rate_percent"
-# What is flagged -> (what stands behind the name of a measure, the column of its base rate).
-_FLAGGED = {
+# What is to be detected -> (suffix of the measures' names, column of its base rate).
+_TARGETS = {
     "Tokens, as in the paper": ("", _TOKEN_RATE),
-    "Words, largest of their tokens": ("_word_max", "wrong_words_percent"),
-    "Words, mean of their tokens": ("_word_mean", "wrong_words_percent"),
+    "Words, maximum over tokens": ("_word_max", "wrong_words_percent"),
+    "Words, mean over tokens": ("_word_mean", "wrong_words_percent"),
     "Words missing before a token": ("_before_deletion", "before_deletion_percent"),
 }
+# Metric computed by a released rule -> (the same metric by the default rule, the rule in words).
+_RELEASED_RULES = {
+    "prr_sbleu_floor": ("prr", "sentence BLEU with floor 1.1"),
+    "prr_shifted": ("prr", "curve without its end, ties in file order"),
+    "prr_released": ("prr", "both rules"),
+    "aupr_trapezoid": ("aupr", "area by the trapezoidal rule"),
+}
+_RELEASED_NOTES = (
+    "Each cell is the value under the released rule minus the value under the default rule, for "
+    "the same sentences.",
+    "With length normalisation. Test sets without references have no rows.",
+    "Requires metrics=released. Other runs have no rows.",
+)
+
+
+def tables_beyond_paper(
+    functions: Mapping[str, Callable[[pd.DataFrame], Table]], cells: pd.DataFrame
+) -> list[Table]:
+    """Call each function of report.tables (label -> function) with the cells of all tasks.
+
+    Raises ConfigError if a function does not return a Table.
+    """
+    tables = []
+    for label, function in functions.items():
+        table = function(cells)
+        if not isinstance(table, Table):
+            raise ConfigError(
+                f"report.tables.{label}: the function must return a Table (got {table!r}). "
+                "Name another function."
+            )
+        tables.append(table)
+    return tables
 
 
 def ood_detection(cells: pd.DataFrame) -> Table:
-    """ROC-AUC of the paper's measures on typing errors, cut sources and sources to be copied."""
+    """ROC-AUC of the paper's measures for typing errors, cut sources and copied sources."""
     index = CellIndex(cells)
     tasks = [
         task
         for task in index.tasks
-        if any(index.keys(task=task, test_set=test_set) for test_set in _SETS)
+        if any(index.keys(task=task, test_set=test_set) for test_set in _TYPO_CUT_COPY)
     ]
-    of_one_set = [
+    template = [
         cell.key
         for cell in paper_cells("tab:ood-detection")
         if (cell.key.task, cell.key.test_set) == ("nmt_ende", "L-DE")
@@ -41,185 +75,190 @@ def ood_detection(cells: pd.DataFrame) -> Table:
     wanted = [
         PaperCell(key._replace(task=task, test_set=test_set), None, None)
         for task in tasks or ["nmt_ende"]
-        for test_set in _SETS
-        for key in of_one_set
+        for test_set in _TYPO_CUT_COPY
+        for key in template
     ]
     layout = MeasureLayout(
-        "Out-of-domain detection beyond the paper: ROC-AUC in percent against the in-domain set",
+        "Out-of-domain (OOD) detection on test sets beyond the paper: ROC-AUC in percent against "
+        "the in-domain test set",
         ("task", "test_set", "T", "B"),
         (COPY_THROUGH,),
         (
-            "TYPO: typing errors; CUT: the source cut short; COPY: the target language as source.",
-            "The copied share takes no part in what is bold.",
+            "TYPO: sources with typing errors. CUT: sources that are cut short. COPY: sources in "
+            "the target language.",
+            "The copied share is never set in bold.",
         ),
     )
     return layout.table("beyond:ood-detection", wanted, index)
 
 
 def copy_through(cells: pd.DataFrame) -> Table:
-    """Percent of the source's words that the output repeats, of each test set and model."""
+    """Percentage of the source's words that the output repeats, per test set and model."""
     index = CellIndex(cells)
-    copied = [cell.key for cell in index.cells if cell.metric == "copied_percent"]
-    sets = list(dict.fromkeys((key.task, key.test_set) for key in copied))
+    keys = [cell.key for cell in index.cells if cell.metric == "copied_percent"]
     rows: list[Row] = []
-    for task, test_set in sets:
-        key = next(one for one in copied if (one.task, one.test_set) == (task, test_set))
-        own = [
-            key._replace(
-                ensemble=index.ensemble(task, ensemble) if hypotheses != "-" else ensemble,
-                hypotheses=hypotheses,
-            )
-            for ensemble, hypotheses in MODELS
-        ]
-        cells_of_row = tuple(TableCell(index.cell(one)) for one in own)
-        new_task = bool(rows) and rows[-1].labels[0] != task_name(task)
-        rows.append(Row((task_name(task), test_set), cells_of_row, rule=new_task))
+    previous_task = None
+    for key in _first_of_each_test_set(keys):
+        labels = (task_name(key.task), key.test_set)
+        rule = bool(rows) and key.task != previous_task
+        rows.append(Row(labels, _cells_of_models(index, key), rule))
+        previous_task = key.task
     return Table(
         "beyond:copy-through",
-        "Copy-through: percent of the source's words that the translation repeats",
+        "Copy-through: percentage of the source's words that the translation repeats",
         ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in MODELS.values())),),
         tuple(rows),
-        ("A word is a run of letters and digits; names and numbers are copied rightly.",),
+        (
+            "A word is a sequence of letters and digits. Names and numbers are often copied "
+            "correctly.",
+        ),
+    )
+
+
+def calibration(cells: pd.DataFrame) -> Table:
+    """Expected calibration error in percent, per in-domain test set, level and model."""
+    index = CellIndex(cells)
+    keys = [cell.key for cell in index.cells if cell.metric == "ece"]
+    rows = [
+        Row(
+            (task_name(key.task), key.test_set, level),
+            _cells_of_models(index, key._replace(column=f"{level}_confidence")),
+            rule=number > 0 and level == LEVELS[0],
+        )
+        for number, key in enumerate(_first_of_each_test_set(keys))
+        for level in LEVELS
+    ]
+    labels = (Heading("Task"), Heading("Test set"), Heading("Level"))
+    return Table(
+        "beyond:calibration",
+        "Expected calibration error (ECE) in percent",
+        ((*labels, *(Heading(name) for name in MODELS.values())),),
+        tuple(rows),
+        (
+            "Token level: the probability of a token, compared with whether the token matches the "
+            "reference in a Levenshtein alignment of subwords.",
+            "Sequence level: the geometric mean of the token probabilities, compared with sentence "
+            "BLEU / 100 or 1 - WER (at least 0). Only differences between systems are meaningful.",
+        ),
     )
 
 
 def token_error_detection(cells: pd.DataFrame) -> Table:
-    """Average precision of the paper's token measures for words and for missing words."""
+    """Average precision of the paper's token measures, also for words and missing words."""
     index = CellIndex(cells)
-    paper = [one.key.column for one in paper_cells("tab-apn:token-error-detection-prex")]
-    measures = [name for name in dict.fromkeys(paper) if name != _TOKEN_RATE]
+    measures = _measures_of("tab-apn:token-error-detection-prex")
     rows: list[Row] = []
     for rate in index.cells:
         if (rate.column, rate.hypotheses) != (_TOKEN_RATE, "prex") or rate.reason == NO_REFERENCE:
             continue
-        of_set = rate.key
-        for place, (name, (suffix, base)) in enumerate(_FLAGGED.items()):
-            found = [
-                TableCell(index.cell(of_set._replace(column=f"{measure}{suffix}", metric="aupr")))
+        key = rate.key
+        rule = bool(rows)
+        for target, (suffix, base) in _TARGETS.items():
+            detection = [
+                TableCell(index.cell(key._replace(column=f"{measure}{suffix}", metric="aupr")))
                 for measure in measures
             ]
-            base_rate = TableCell(index.cell(of_set._replace(column=base)))
-            labels = (task_name(of_set.task), of_set.test_set, of_set.ensemble, name)
-            rule = bool(rows) and place == 0
-            rows.append(Row(labels, (*mark_best(found), base_rate), rule=rule))
-    groups, names = measure_header(("Task", "Test set", "Ensemble", "Flagged"), measures, "1")
+            base_rate = TableCell(index.cell(key._replace(column=base)))
+            labels = (task_name(key.task), key.test_set, key.ensemble, target)
+            rows.append(Row(labels, (*mark_best(detection), base_rate), rule))
+            rule = False
+    groups, names = measure_header(("Task", "Test set", "Ensemble", "Detected"), measures, "1")
     return Table(
         "beyond:token-error-detection",
-        "Error detection on tokens, words and missing words: average precision in percent",
+        "Detection of wrong tokens, wrong words and missing words: average precision in percent",
         ((*groups, Heading("")), (*names, Heading("Base rate, %"))),
         tuple(rows),
         (
-            "Hypotheses of the product of expectations.",
-            "A missing word is looked for in the token that begins the next word, or in EOS.",
-            "The base rate, the share of what is to be flagged, is what chance would reach.",
+            "Hypotheses decoded with PrEx, the product of expectations.",
+            "A missing word is attributed to the first token of the next word, or to EOS.",
+            "Base rate: the share of items to be detected, which is the average precision of "
+            "chance.",
             BEST_NOTE.format(group="row"),
         ),
     )
 
 
-_CALIBRATION_NOTES = (
-    "Token: whether it matches the reference in a Levenshtein alignment of sub-word units.",
-    "Sequence: sentence BLEU / 100 or 1 - WER (at least 0) against the geometric mean of the "
-    "token probabilities; only differences between systems tell something.",
-)
-
-
-def calibration(cells: pd.DataFrame) -> Table:
-    """Expected calibration error in percent of every in-domain test set, model and level."""
-    index = CellIndex(cells)
-    keys = [cell.key for cell in index.cells if cell.metric == "ece"]
-    rows: list[Row] = []
-    for task, test_set in dict.fromkeys((key.task, key.test_set) for key in keys):
-        first = next(key for key in keys if (key.task, key.test_set) == (task, test_set))
-        for level in LEVELS:
-            own = [
-                first._replace(
-                    ensemble=index.ensemble(task, ensemble) if hypotheses != "-" else ensemble,
-                    hypotheses=hypotheses,
-                    column=f"{level}_confidence",
-                )
-                for ensemble, hypotheses in MODELS
-            ]
-            labels = (task_name(task), test_set, level)
-            rule = bool(rows) and rows[-1].labels[1] != test_set
-            rows.append(Row(labels, tuple(TableCell(index.cell(key)) for key in own), rule))
-    of = (Heading("Task"), Heading("Test set"), Heading("Of"))
-    return Table(
-        "beyond:calibration",
-        "Expected calibration error of confidence in percent",
-        ((*of, *(Heading(name) for name in MODELS.values())),),
-        tuple(rows),
-        _CALIBRATION_NOTES,
-    )
-
-
-# Metric of the cells of a rule -> (the right metric, the rule in words).
-_RULES = {
-    "prr_sbleu_floor": ("prr", "sentence BLEU with floor 1.1"),
-    "prr_shifted": ("prr", "curve without its end, ties in file order"),
-    "prr_released": ("prr", "both rules"),
-    "aupr_trapezoid": ("aupr", "trapezoids of precision and recall"),
-}
-_RULE_NOTES = (
-    "Each cell: the number by the released rule less the right one; both stand on the same "
-    "sentences.",
-    "With length normalisation; test sets without references have no rows.",
-    "Made with metrics=released; a run without it has no such rows.",
-)
-
-
 def sentence_rules(cells: pd.DataFrame) -> Table:
-    """Points of prediction rejection ratio that each released rule adds."""
-    return _table(
+    """How many points of the prediction rejection ratio each released rule adds."""
+    return _rules_table(
         "beyond:released-rules",
-        "What the released code's rules add to the prediction rejection ratio, in points",
-        _columns("tab:sequence-error-detection"),
+        "Effect of the released code's rules on the prediction rejection ratio, in points",
+        _measures_of("tab:sequence-error-detection"),
         "prr",
         CellIndex(cells),
     )
 
 
 def token_rules(cells: pd.DataFrame) -> Table:
-    """Points of average precision that the released rule adds."""
-    return _table(
+    """How many points of token-level average precision the released rule adds."""
+    return _rules_table(
         "beyond:released-token-rules",
-        "What the released code's rule adds to the average precision of tokens, in points",
-        [one for one in _columns("tab-apn:token-error-detection-prex") if "rate" not in one],
+        "Effect of the released code's rule on token-level average precision, in points",
+        _measures_of("tab-apn:token-error-detection-prex"),
         "aupr",
         CellIndex(cells),
     )
 
 
-def _table(label: str, title: str, columns: list[str], right: str, index: CellIndex) -> Table:
+def _rules_table(
+    label: str, title: str, measures: Sequence[str], metric: str, index: CellIndex
+) -> Table:
     rows: list[Row] = []
-    for metric, (of_right, rule) in _RULES.items():
-        found = [
+    for released_metric, (default_metric, rule) in _RELEASED_RULES.items():
+        keys = dict.fromkeys(
             cell.key._replace(column="")
             for cell in index.cells
-            if (cell.metric, of_right, cell.length_norm) == (metric, right, "true")
+            if (cell.metric, default_metric) == (released_metric, metric)
+            and cell.length_norm == "true"
             and cell.reason != NO_REFERENCE
-        ]
-        groups = dict.fromkeys(found)
-        for key in groups:
+        )
+        for number, key in enumerate(keys):
             labels = (task_name(key.task), key.test_set, key.ensemble, key.hypotheses, rule)
-            both = [
-                (index.cell(key._replace(column=one)), key._replace(column=one, metric=right))
-                for one in columns
-            ]
-            shown = [TableCell(_difference(cell, index.cell(other))) for cell, other in both]
-            rows.append(Row(labels, tuple(shown), rule=bool(rows) and key == next(iter(groups))))
+            differences = tuple(
+                TableCell(
+                    _difference(
+                        index.cell(key._replace(column=measure)),
+                        index.cell(key._replace(column=measure, metric=metric)),
+                    )
+                )
+                for measure in measures
+            )
+            rows.append(Row(labels, differences, rule=bool(rows) and number == 0))
     names = ("Task", "Test set", "Ensemble", "Hypotheses", "Rule")
-    return Table(label, title, measure_header(names, columns, "1"), tuple(rows), _RULE_NOTES)
+    return Table(label, title, measure_header(names, measures, "1"), tuple(rows), _RELEASED_NOTES)
 
 
-def _difference(released: Cell, right: Cell) -> Cell:
-    """Released less right, without an interval; the reason of the one that has no value."""
-    metric = f"{released.metric}_less_{right.metric}"
+def _difference(released: Cell, default: Cell) -> Cell:
+    """Released minus default, without an interval; or the reason why one of them is absent."""
+    metric = f"{released.metric}_less_{default.metric}"
     cell = replace(released, metric=metric, spread=None, low=None, high=None)
-    if released.value is None or right.value is None:
-        return replace(cell, value=None, reason=released.reason or right.reason)
-    return replace(cell, value=released.value - right.value, reason="")
+    if released.value is None or default.value is None:
+        return replace(cell, value=None, reason=released.reason or default.reason)
+    return replace(cell, value=released.value - default.value, reason="")
 
 
-def _columns(label: str) -> list[str]:
-    return list(dict.fromkeys(cell.key.column for cell in paper_cells(label)))
+def _cells_of_models(index: CellIndex, key: Key) -> tuple[TableCell, ...]:
+    """The cells of the single models and of both combinations, at the key of any of them."""
+    return tuple(
+        TableCell(
+            index.cell(
+                key._replace(
+                    ensemble=ensemble if hypotheses == "-" else index.ensemble(key.task, ensemble),
+                    hypotheses=hypotheses,
+                )
+            )
+        )
+        for ensemble, hypotheses in MODELS
+    )
+
+
+def _first_of_each_test_set(keys: Sequence[Key]) -> list[Key]:
+    by_set: dict[tuple[str, str], Key] = {}
+    for key in keys:
+        by_set.setdefault((key.task, key.test_set), key)
+    return list(by_set.values())
+
+
+def _measures_of(label: str) -> list[str]:
+    """The measures of one of the paper's tables, without the error rate next to them."""
+    return [name for name in paper_columns(label) if name != _TOKEN_RATE]

@@ -1,9 +1,10 @@
-"""The cells of all tasks: read, and looked up by the keys of the paper's tables."""
+"""Read the cells of all tasks, and look them up by the keys of the paper's tables."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -14,10 +15,12 @@ import pandas as pd
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 
-_NUMBERS = ("value", "spread", "low", "high")
-_COLUMNS = tuple(one.name for one in fields(Cell))
+_log = logging.getLogger(__name__)
 
-# How an absent cell is told, by the first part of its key that no cell of the run has.
+_NUMBERS = ("value", "spread", "low", "high")
+_COLUMNS = tuple(field.name for field in fields(Cell))
+
+# Why a cell is absent, by the first part of its key that no cell of the run has.
 _WHY_ABSENT = {
     "task": "task {task} was not run",
     "test_set": "test set {test_set} is not part of this run of {task}",
@@ -32,20 +35,36 @@ _WHY_ABSENT = {
 }
 
 
-def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
-    """The cells of several files, one row a cell: numbers as floats (NaN: absent), else text.
+def tasks_with_cells(folder: Path, tasks: Sequence[str]) -> list[str]:
+    """The tasks that have a folder {folder}/{task}; a warning names the others.
 
-    Raises DataError for a file that is no such table.
+    Raises DataError if no task has one.
+    """
+    absent = [task for task in tasks if not (folder / task).is_dir()]
+    if len(absent) == len(tasks):
+        raise DataError(
+            f"{folder}: has no cells of {', '.join(tasks)}. Run python -m stages.metrics first."
+        )
+    if absent:
+        _log.warning("%s: has no cells of %s. Tables omit these tasks.", folder, ", ".join(absent))
+    return [task for task in tasks if task not in absent]
+
+
+def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
+    """Read cells.csv files into one frame, one row per cell.
+
+    Numbers are floats (NaN if absent), everything else is text. Raises DataError for a damaged
+    file or one with other columns.
     """
     frames = []
     for path in paths:
         try:
             frames.append(_read(path))
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())
+            problem = " ".join(str(error).split())
             raise DataError(
-                f"{path} must have the columns {', '.join(_COLUMNS)}, "
-                f"got {reason}: run python -m stages.metrics again"
+                f"{path}: not a complete table of cells ({problem}). "
+                "Run python -m stages.metrics again."
             ) from None
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_COLUMNS)
 
@@ -53,9 +72,9 @@ def read_cells(paths: Iterable[Path]) -> pd.DataFrame:
 def _read(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
     if tuple(frame.columns) != _COLUMNS:
-        raise ValueError(", ".join(frame.columns))
+        raise ValueError(f"columns {', '.join(frame.columns)} instead of {', '.join(_COLUMNS)}")
     if frame.isna().any(axis=None) or not path.read_bytes().endswith(b"\n"):
-        raise ValueError("a line that breaks off")
+        raise ValueError("truncated line")
     for name in _NUMBERS:
         frame[name] = pd.to_numeric(frame[name])
     frame["n"] = frame["n"].astype(int)
@@ -63,30 +82,30 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 class CellIndex:
-    """Cells by key; a test set answers to the other names of its role too.
+    """Look up cells by key.
 
-    Single models are averages of checkpoints: where those were not decoded as an ensemble of their
-    own, the cells of single models answer for them.
+    A test set is also found under the other names of its role. Single models are averages of
+    checkpoints: where a run has no such ensemble, the cells of single models are used for it.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         cells = [_cell(row) for row in frame.to_dict("records")]
         self.cells = [cell for cell in cells if cell.regime != "-"]
-        self._by_key = {one.key: one for cell in self.cells for one in _named(cell)}
+        self._by_key = {alias.key: alias for cell in self.cells for alias in _aliases(cell)}
         for cell in list(self._by_key.values()):
             if cell.ensemble == "single":
                 average = replace(cell, ensemble=CHECKPOINT_AVERAGE)
                 self._by_key.setdefault(average.key, average)
         self._why_no_set = {
-            (one.task, one.test_set): one.reason
+            (alias.task, alias.test_set): alias.reason
             for cell in cells
             if cell.regime == "-"
-            for one in _named(cell)
+            for alias in _aliases(cell)
         }
         self._ensembles: dict[str, list[str]] = {}
         for task, ensemble in dict.fromkeys((cell.task, cell.ensemble) for cell in self.cells):
             self._ensembles.setdefault(task, []).append(ensemble)
-        # Tables ask some thousand times for the keys of a cell's like, by the same parts.
+        # Tables look up keys by the same parts some thousand times.
         self._by_parts = cache(self._grouped_by)
 
     @property
@@ -95,7 +114,7 @@ class CellIndex:
         return list(self._ensembles)
 
     def keys(self, **wanted: str) -> list[Key]:
-        """The keys, aliases included, whose named parts have the wanted values."""
+        """All keys, aliases included, whose named parts have the wanted values."""
         return self._by_parts(*wanted).get(tuple(wanted.values()), [])
 
     def _grouped_by(self, *names: str) -> Mapping[tuple[str, ...], list[Key]]:
@@ -105,29 +124,29 @@ class CellIndex:
         return groups
 
     def ensemble(self, task: str, of_paper: str) -> str:
-        """The paper's ensemble where the run of a task has it, else the run's own."""
+        """The paper's ensemble if the task was run with it, otherwise the run's own."""
         single = ("single", CHECKPOINT_AVERAGE)
-        own = [one for one in self._ensembles.get(task, ()) if one not in single]
+        own = [name for name in self._ensembles.get(task, ()) if name not in single]
         return of_paper if of_paper in own or not own else own[0]
 
     def cell(self, key: Key) -> Cell:
-        """The cell of a key, or one without a value that says why."""
-        found = self._by_key.get(key)
-        return found or Cell(**key._asdict(), reason=self._why_absent(key))
+        """The cell with this key, or a cell without a value whose reason says why."""
+        cell = self._by_key.get(key)
+        return cell or Cell(**key._asdict(), reason=self._why_absent(key))
 
     def _why_absent(self, key: Key) -> str:
         if (key.task, key.test_set) in self._why_no_set:
             return f"no such set: {self._why_no_set[key.task, key.test_set]}"
-        left = list(self._by_key)
-        for name, sentence in _WHY_ABSENT.items():
-            left = [one for one in left if getattr(one, name) == getattr(key, name)]
-            if not left:
-                return sentence.format(**key._asdict())
-        raise AssertionError(f"{key} is there")
+        alike = list(self._by_key)
+        for name, reason in _WHY_ABSENT.items():
+            alike = [other for other in alike if getattr(other, name) == getattr(key, name)]
+            if not alike:
+                return reason.format(**key._asdict())
+        raise AssertionError(f"{key} is in the index")
 
 
-def _named(cell: Cell) -> list[Cell]:
-    """The cell under each name of its test set."""
+def _aliases(cell: Cell) -> list[Cell]:
+    """The cell under each name of its test set, its own name first."""
     return [cell, *(replace(cell, test_set=name) for name in cell.also_called.split())]
 
 

@@ -1,4 +1,4 @@
-"""Claims held against the run's own cells: differences of cells with their interval."""
+"""Test claims on the cells of a run: differences of cells with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, LOWER_IS_BETTER, Cell, Key
 from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.cells import CellIndex
-from pipeline.report.paper import paper_cells
+from pipeline.report.formats import escape_markdown, markdown_table
+from pipeline.report.paper_numbers import paper_cells
 
 HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
 _UNITS = {
@@ -30,11 +31,11 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: cells of one test set, joined into one number.
+    """One side of a comparison: cells of one test set, reduced to one number.
 
-    `columns`: their measures, that of the table if empty; `changes`: what else of the key differs
-    from the table's (ensemble, hypotheses, T, B, length_norm); `best`: the best of them counts,
-    else their mean.
+    `columns` are the measures to compare; if empty, the measure of the table. `changes` are other
+    parts of the key that differ from the table's: ensemble, hypotheses, T, B or length_norm. The
+    number is the best of the cells if `best`, otherwise their mean.
     """
 
     columns: tuple[str, ...] = ()
@@ -44,11 +45,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """By one of `metrics`, `better` beats `worse`; a number stands for a fixed value.
+    """`better` beats `worse` by one of `metrics`. A side may be a constant.
 
-    `tables`: those of the paper that it stands on. They give tasks, test sets and settings, at
-    their largest B; `tasks` and `test_sets`: those of them that it speaks of, all if empty;
-    `source`: where it is made.
+    `tables` are the paper's tables that the claim is about. They give the tasks, test sets and
+    settings, with the largest B of each test set. `tasks` and `test_sets` restrict them, unless
+    empty. `source` is the place in the paper where the claim is made.
     """
 
     statement: str
@@ -63,12 +64,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the run says of a claim in one task.
+    """The result of testing one claim in one task.
 
-    `value`: by how much the better side is better, in the unit of `metric`, as a mean over test
-    sets, with its 95 % interval; `n_set`, `n_supporting`, `n_contradicting`: the test sets, and
-    those whose own interval lies above or below 0; `cells`: the keys that it stands on; `reason`:
-    why nothing is decided, and what was left out.
+    `value` is the advantage of the better side in the unit of `metric`, averaged over `n_set` test
+    sets, with its 95 % interval. `n_supporting` and `n_contradicting` count the test sets whose own
+    interval lies above or below 0. `cells` are the keys of the cells that were compared. `reason`
+    says why the claim is undecided and which test sets were left out.
     """
 
     name: str
@@ -87,28 +88,28 @@ class Verdict:
 
     @property
     def difference(self) -> str:
-        """`value`, its interval and unit as people read them; empty where nothing was decided."""
+        """`value` with its interval and unit as text; empty if there is no value."""
         if self.value is None or self.low is None or self.high is None:
             return ""
         decimals = 3 if self.metric == "nll" else 1
-        value, low, high = (f"{one:z.{decimals}f}" for one in (self.value, self.low, self.high))
+        value, low, high = (f"{bound:z.{decimals}f}" for bound in (self.value, self.low, self.high))
         return f"{value} [{low}, {high}] {_UNITS.get(self.metric, self.metric)}"
 
     @property
     def cell_names(self) -> list[str]:
-        """The names under which `cells` are tracked."""
+        """The names of `cells` in the tracker."""
         return [Cell(**key._asdict()).tracked_name for key in self.cells]
 
 
 def verdicts(
     claims: Mapping[str, Claim], cells: pd.DataFrame, draws: Mapping[Key, FloatArray]
 ) -> list[Verdict]:
-    """A verdict for each claim and task that was run, at least one a claim.
+    """Test each claim in each task that was run; at least one verdict per claim.
 
-    `cells`: those of all tasks; `draws`: of each cell on the same resamples, [resample]. A claim
-    holds where the interval of the mean difference lies above 0, does not hold where it lies below,
-    and is undecided where 0 lies within or where `reason` says what is absent. Raises ConfigError
-    for a claim on tables that have no cells of its metrics.
+    `cells` are the cells of all tasks, `draws` their values on the same bootstrap resamples
+    ([resample]). A claim holds if the 95 % interval of the mean difference lies above 0, and does
+    not hold if it lies below. It is undecided if the interval includes 0 or if cells are missing;
+    `reason` says which. Raises ConfigError for a claim whose tables have no cells of its metrics.
     """
     judge = _Judge(CellIndex(cells), draws)
     return [verdict for name, claim in claims.items() for verdict in judge.verdicts(name, claim)]
@@ -116,7 +117,7 @@ def verdicts(
 
 @dataclass(frozen=True)
 class _Number:
-    """A number on the run and on every resample, the cells behind it, or why there is none."""
+    """A number of the run and of each resample with the cells behind it, or why it is missing."""
 
     value: float = 0.0
     draws: FloatArray = field(default_factory=lambda: np.zeros(1))
@@ -130,14 +131,14 @@ class _Number:
 
 
 class _Judge:
-    """The cells of a run and their draws."""
+    """Tests claims on the cells of a run and their bootstrap draws."""
 
     def __init__(self, index: CellIndex, draws: Mapping[Key, FloatArray]) -> None:
         self._index = index
-        # Single models are averages of checkpoints, as in CellIndex.
+        # As in CellIndex, single models stand for averages of checkpoints.
         averages = {
-            key._replace(ensemble=CHECKPOINT_AVERAGE): one
-            for key, one in draws.items()
+            key._replace(ensemble=CHECKPOINT_AVERAGE): values
+            for key, values in draws.items()
             if key.ensemble == "single"
         }
         self._draws = averages | dict(draws)
@@ -148,44 +149,47 @@ class _Judge:
         }
 
     def verdicts(self, name: str, claim: Claim) -> list[Verdict]:
-        """One a task that was run; ConfigError for a claim that no table of the paper fits."""
+        """One verdict per task that was run."""
         keys = [
-            one.key
+            cell.key
             for label in claim.tables
-            for one in paper_cells(label)
-            if one.key.metric in claim.metrics
-            and (not claim.tasks or one.key.task in claim.tasks)
-            and (not claim.test_sets or one.key.test_set in claim.test_sets)
+            for cell in paper_cells(label)
+            if cell.key.metric in claim.metrics
+            and (not claim.tasks or cell.key.task in claim.tasks)
+            and (not claim.test_sets or cell.key.test_set in claim.test_sets)
         ]
         if not keys:
             raise ConfigError(
-                f"claim {name} must stand on tables of the paper with cells of its metrics "
-                f"({', '.join(claim.metrics)}), got {', '.join(claim.tables)}"
+                f"claim {name}: the paper's tables {', '.join(claim.tables)} have no cells of the "
+                f"metrics {', '.join(claim.metrics)}. Name other tables or metrics."
             )
         tasks = list(dict.fromkeys(key.task for key in keys))
         ran = [task for task in tasks if task in self._index.tasks]
         if not ran:
             why = f"task {' or '.join(tasks)} was not run"
             return [Verdict(name, claim, "", UNDECIDED, reason=why)]
-        return [self._verdict(name, claim, [key for key in keys if key.task == one]) for one in ran]
+        return [
+            self._verdict(name, claim, [key for key in keys if key.task == task]) for task in ran
+        ]
 
     def _verdict(self, name: str, claim: Claim, keys: Sequence[Key]) -> Verdict:
-        found: list[_Number] = []
+        differences: list[_Number] = []
         absent_sets: dict[str, list[str]] = {}
         for test_set in dict.fromkeys(key.test_set for key in keys):
             settings = self._settings([key for key in keys if key.test_set == test_set])
-            found.append(self._difference(claim, settings))
-            if found[-1].reason:
-                absent_sets.setdefault(found[-1].reason, []).append(settings.test_set)
+            difference = self._difference(claim, settings)
+            if difference.reason:
+                absent_sets.setdefault(difference.reason, []).append(settings.test_set)
+            else:
+                differences.append(difference)
         task, metric = keys[0].task, keys[0].metric
         absent = "; ".join(
             why if sets[0] in why else f"{why} ({', '.join(sets)})"
             for why, sets in absent_sets.items()
         )
-        usable = [one for one in found if not one.reason]
-        if not usable:
+        if not differences:
             return Verdict(name, claim, task, UNDECIDED, metric, reason=absent)
-        mean = _joined(usable, best=False)
+        mean = _reduced(differences, best=False)
         low, high = mean.interval
         verdict = HOLDS if low > 0 else DOES_NOT_HOLD if high < 0 else UNDECIDED
         reasons = ["the interval includes 0"] if verdict == UNDECIDED else []
@@ -199,17 +203,17 @@ class _Judge:
             mean.value,
             low,
             high,
-            n_set=len(usable),
-            n_supporting=sum(one.interval[0] > 0 for one in usable),
-            n_contradicting=sum(one.interval[1] < 0 for one in usable),
+            n_set=len(differences),
+            n_supporting=sum(difference.interval[0] > 0 for difference in differences),
+            n_contradicting=sum(difference.interval[1] < 0 for difference in differences),
             reason="; ".join(reasons),
             cells=mean.cells,
         )
 
     def _settings(self, keys: Sequence[Key]) -> Key:
-        """The key of a test set that sides change: of the ensemble, at the table's largest B."""
+        """The key of a test set from which the sides differ: the ensemble's, at the largest B."""
         own = [key for key in keys if key.ensemble == "random_init"]
-        key = max(own, key=lambda one: int(one.B or 0))
+        key = max(own, key=lambda candidate: int(candidate.B or 0))
         return key._replace(
             ensemble=self._index.ensemble(key.task, key.ensemble),
             test_set=self._own_names.get((key.task, key.test_set), key.test_set),
@@ -225,12 +229,12 @@ class _Judge:
         )
 
     def _side(self, side: Side | float, settings: Key) -> _Number:
-        """A side's number, signed so that higher is better."""
+        """The number of a side, with a sign such that higher is better."""
         sign = -1 if settings.metric in LOWER_IS_BETTER else 1
         if not isinstance(side, Side):
             return _Number(sign * side, np.array([sign * side]))
         changed = settings._replace(**side.changes)
-        keys = [changed._replace(column=one) for one in side.columns or (settings.column,)]
+        keys = [changed._replace(column=column) for column in side.columns or (settings.column,)]
         numbers = []
         for key in keys:
             cell, draws = self._index.cell(key), self._draws.get(key)
@@ -239,20 +243,20 @@ class _Judge:
             if draws is None:
                 return _Number(reason=f"{key.column} has no bootstrap draws")
             numbers.append(_Number(sign * cell.value, sign * draws, (key,)))
-        return _joined(numbers, side.best)
+        return _reduced(numbers, side.best)
 
 
-def _joined(numbers: Sequence[_Number], best: bool) -> _Number:
-    """The highest or the mean of several numbers, on the run and on each resample."""
-    join = np.max if best else np.mean
+def _reduced(numbers: Sequence[_Number], best: bool) -> _Number:
+    """The highest or the mean of several numbers, of the run and of each resample."""
+    reduce = np.max if best else np.mean
     return _Number(
-        float(join([one.value for one in numbers])),
-        np.asarray(join([one.draws for one in numbers], axis=0)),
-        tuple(dict.fromkeys(key for one in numbers for key in one.cells)),
+        float(reduce([number.value for number in numbers])),
+        np.asarray(reduce([number.draws for number in numbers], axis=0)),
+        tuple(dict.fromkeys(key for number in numbers for key in number.cells)),
     )
 
 
-_COLUMNS = (
+_CSV_COLUMNS = (
     "claim",
     "task",
     "verdict",
@@ -268,58 +272,61 @@ _COLUMNS = (
     "reason",
     "cells",
 )
-_HEAD = "| Claim | Task | Verdict | By how much [95 % interval] | Test sets | Source |"
+_HEADINGS = ("Claim", "Task", "Verdict", "Difference [95 % interval]", "Test sets", "Source")
 
 
-def write_claims(folder: Path, verdicts: Sequence[Verdict]) -> list[Path]:
+def write_claims(folder: Path, verdicts: Sequence[Verdict]) -> None:
     """Write claims.csv and claims.md; the same verdicts give the same bytes."""
-    paths = [folder / "claims.csv", folder / "claims.md"]
-    with paths[0].open("w", encoding="utf-8", newline="") as file:
+    with (folder / "claims.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows(_row(one) for one in verdicts)
-    paths[1].write_text(_markdown(verdicts), encoding="utf-8", newline="\n")
-    return paths
+        writer.writerow(_CSV_COLUMNS)
+        writer.writerows(_csv_row(verdict) for verdict in verdicts)
+    (folder / "claims.md").write_text(_markdown(verdicts), encoding="utf-8", newline="\n")
 
 
-def _row(one: Verdict) -> list[str]:
-    numbers = (one.value, one.low, one.high)
+def _csv_row(verdict: Verdict) -> list[str]:
+    numbers = (verdict.value, verdict.low, verdict.high)
     return [
-        one.name,
-        one.task,
-        one.verdict,
-        one.metric,
+        verdict.name,
+        verdict.task,
+        verdict.verdict,
+        verdict.metric,
         *("" if number is None else number_text(number) for number in numbers),
-        str(one.n_set),
-        str(one.n_supporting),
-        str(one.n_contradicting),
-        one.claim.statement,
-        one.claim.source,
-        one.reason,
-        " ".join(one.cell_names),
+        str(verdict.n_set),
+        str(verdict.n_supporting),
+        str(verdict.n_contradicting),
+        verdict.claim.statement,
+        verdict.claim.source,
+        verdict.reason,
+        " ".join(verdict.cell_names),
     ]
 
 
 def _markdown(verdicts: Sequence[Verdict]) -> str:
     lines = [
-        "### Claims, tested on the numbers of this run",
+        "### Claims tested on the numbers of this run",
         "",
-        "A claim holds where the 95 % interval of the mean difference over test sets lies above 0 "
-        "(paired bootstrap over sentences), and does not where it lies below.",
+        "A claim holds if the 95 % interval of the mean difference over test sets lies above 0 "
+        "(paired bootstrap over sentences). It does not hold if the interval lies below 0.",
         "",
-        _HEAD,
-        "|---|---|---|---:|---|---|",
+        markdown_table(_HEADINGS, [_markdown_row(verdict) for verdict in verdicts], len(_HEADINGS)),
+        "",
+        "#### The cells behind each verdict",
+        "",
     ]
-    lines += [_line(one) for one in verdicts]
-    lines += ["", "#### The cells that each verdict stands on", ""]
-    for one in verdicts:
-        cells = ", ".join(f"`{name}`" for name in one.cell_names) or "none"
-        lines.append(f"- `{one.name}` {one.task}: {cells}")
+    for verdict in verdicts:
+        cells = ", ".join(f"`{name}`" for name in verdict.cell_names) or "none"
+        lines.append(f"- `{verdict.name}` {verdict.task}: {cells}")
     return "\n".join(lines) + "\n"
 
 
-def _line(one: Verdict) -> str:
-    verdict = f"**{one.verdict}**" + (f": {one.reason}" if one.reason else "")
-    sets = f"{one.n_supporting} for, {one.n_contradicting} against, of {one.n_set}"
-    cells = (one.claim.statement, one.task, verdict, one.difference, sets, one.claim.source)
-    return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in cells)} |"
+def _markdown_row(verdict: Verdict) -> list[str]:
+    reason = f": {escape_markdown(verdict.reason)}" if verdict.reason else ""
+    return [
+        escape_markdown(verdict.claim.statement),
+        escape_markdown(verdict.task),
+        f"**{verdict.verdict}**{reason}",
+        escape_markdown(verdict.difference),
+        f"{verdict.n_supporting} for, {verdict.n_contradicting} against, of {verdict.n_set}",
+        escape_markdown(verdict.claim.source),
+    ]

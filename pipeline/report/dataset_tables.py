@@ -1,41 +1,46 @@
-"""The paper's tables of data sets, filled with what the prepare stage found in ours."""
+"""The paper's tables of data sets, filled with the statistics of the prepare stage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.report.names import task_name
 from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.run.files import read_json
 
-# A row of a manifest's `subsets`: name of a column -> text.
+_log = logging.getLogger(__name__)
+
+# One entry of a manifest's `subsets`: name of a column -> text.
 Subset = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """`labels` and `numbers`: name of a column in a manifest -> its heading."""
+    """`labels` and `numbers` map the columns of a manifest to headings."""
 
     title: str
     labels: Mapping[str, str]
     numbers: Mapping[str, str]
 
-    def fits(self, subset: Subset) -> bool:
-        """Whether a row has the columns."""
-        return {*self.labels, *self.numbers} <= set(subset)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.labels, *self.numbers)
 
 
 _LAYOUTS = {
     "apn-tab:nmt": _Layout(
-        "The translation data of this run",
+        "Translation data of this run",
         {"dataset": "Dataset", "subset": "Subset", "language": "LNG", "domain": "Domain"},
         {"sentences": "Sentences", "words_a_sentence": "Words / Sent."},
     ),
     "apn-tab:asr": _Layout(
-        "The speech data of this run",
+        "Speech data of this run",
         {"dataset": "Dataset", "subset": "Subset", "domain": "Domain"},
         {
             "hours": "Hours",
@@ -46,29 +51,41 @@ _LAYOUTS = {
 }
 
 
-def dataset_tables(manifests: Mapping[str, Mapping[str, Any]]) -> list[Table]:
-    """The tables that the manifests of prepare (task -> manifest) have rows of.
+def read_manifests(prepared: Path, tasks: Sequence[str]) -> dict[str, Any]:
+    """Task -> its manifest of prepare; a warning names those that are missing."""
+    manifests = {}
+    for task in tasks:
+        path = prepared / task / "manifest.json"
+        if path.is_file():
+            manifests[task] = read_json(path, "prepare")
+        else:
+            _log.warning("%s: no such file. The table of data sets omits %s.", path, task)
+    return manifests
 
-    Words are counted at white space. Raises DataError for a row that fits neither table. Source:
-    `apn-tab:nmt`, `apn-tab:asr`.
+
+def dataset_tables(manifests: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """Lay out the `subsets` of the manifests of prepare (task -> manifest).
+
+    Words are separated by white space. Raises DataError for a subset that fits neither table.
+    Source: `apn-tab:nmt`, `apn-tab:asr`.
     """
     rows: dict[str, list[Row]] = {label: [] for label in _LAYOUTS}
     for task, manifest in manifests.items():
-        for place, subset in enumerate(manifest.get("subsets", ())):
-            label = _label_of(task, subset)
-            rows[label].append(_row(task, subset, _LAYOUTS[label], rule=place == 0))
-    return [_table(label, own) for label, own in rows.items() if own]
+        for number, subset in enumerate(manifest.get("subsets", ())):
+            label = _table_label(task, subset)
+            rows[label].append(_row(task, subset, _LAYOUTS[label], rule=number == 0))
+    return [_table(label, rows_of_table) for label, rows_of_table in rows.items() if rows_of_table]
 
 
-def _label_of(task: str, subset: Subset) -> str:
-    """The label of the table that a row belongs to."""
+def _table_label(task: str, subset: Subset) -> str:
+    """The label of the table to which a subset belongs."""
     for label, layout in _LAYOUTS.items():
-        if layout.fits(subset):
+        if set(layout.columns) <= set(subset):
             return label
-    wanted = " or ".join(", ".join((*one.labels, *one.numbers)) for one in _LAYOUTS.values())
+    wanted = " or ".join(", ".join(layout.columns) for layout in _LAYOUTS.values())
     raise DataError(
-        f"every row of subsets in the manifest of {task} must have {wanted}, "
-        f"got {', '.join(subset)}: run python -m stages.prepare again"
+        f"manifest of {task}: a subset must have the entries {wanted} (got {', '.join(subset)}). "
+        "Run python -m stages.prepare again."
     )
 
 
@@ -80,12 +97,12 @@ def _table(label: str, rows: list[Row]) -> Table:
 
 def _row(task: str, subset: Subset, layout: _Layout, *, rule: bool) -> Row:
     labels = (task_name(task), *(subset[name] for name in layout.labels))
-    cells = tuple(TableCell(_cell(task, subset, name)) for name in layout.numbers)
+    cells = tuple(TableCell(_size_cell(task, subset, name)) for name in layout.numbers)
     return Row(labels, cells, rule=rule)
 
 
-def _cell(task: str, subset: Subset, name: str) -> Cell:
-    """A size as a cell: its column is the size, with the language where there are several."""
+def _size_cell(task: str, subset: Subset, name: str) -> Cell:
+    """One size of a subset as a cell; its column names the size and, if any, the language."""
     language = subset.get("language", "")
     column = f"{name}_{language}" if language else name
     key = (task, subset["subset"], "-", "-", "-")

@@ -1,19 +1,37 @@
-"""A table as Markdown: one line of headings, ours [95 % interval], the paper's in brackets."""
+"""Write tables as CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from tabulate import tabulate
+
+from pipeline.metrics.cell import KEY_COLUMNS, number_text
 from pipeline.report.table import Heading, Table, TableCell
 
-_PREAMBLE = r"""\documentclass{article}
+_CSV_COLUMNS = (
+    "table",
+    *KEY_COLUMNS,
+    "value",
+    "spread",
+    "low",
+    "high",
+    "n",
+    "reason",
+    "data",
+    "signature",
+)
+_CSV_PAPER_COLUMNS = ("paper_value", "paper_spread", "best")
+_LATEX_PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{amsfonts}
 \usepackage{booktabs}
 \usepackage{graphicx}
 \usepackage[landscape,margin=1cm]{geometry}
-% As wide as the page, or as high as most of it.
+% Scale a table to the width of the page, but not beyond most of its height.
 \newsavebox{\fullsize}
 \newsavebox{\fullwidth}
 \newcommand{\fitted}[1]{%
@@ -26,7 +44,7 @@ _PREAMBLE = r"""\documentclass{article}
   \fi}
 \begin{document}
 """
-_ESCAPES = {
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -37,7 +55,7 @@ _ESCAPES = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "|": r"\textbar{}\allowbreak{}",  # signatures are long and have no spaces
+    "|": r"\textbar{}\allowbreak{}",  # signatures are long and have no spaces to break at
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "±": r"$\pm$",
@@ -45,147 +63,213 @@ _ESCAPES = {
 }
 
 
-def latex(tables: Iterable[Table], beside_paper: bool) -> str:
-    """Tables with title, label, footnotes and signatures as one LaTeX document.
+def write_tables(folder: Path, tables: Sequence[Table], beside_paper: bool) -> None:
+    """Write results.csv, all_tables.tex, and each table as {name}.csv, {name}.md and {name}.tex.
 
-    `beside_paper` puts the paper's number in a line below ours.
+    `beside_paper` adds the paper's numbers, except in results.csv.
     """
-    floats = [_float(table, beside_paper) for table in tables]
-    return _PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
+    write_results(folder / "results.csv", tables)
+    (folder / "all_tables.tex").write_text(latex(tables, beside_paper), encoding="utf-8")
+    for table in tables:
+        write_csv(folder / f"{table.name}.csv", table, beside_paper)
+        (folder / f"{table.name}.md").write_text(markdown(table, beside_paper), encoding="utf-8")
+        (folder / f"{table.name}.tex").write_text(latex([table], beside_paper), encoding="utf-8")
 
 
-def _float(table: Table, beside_paper: bool) -> str:
-    reasons = table.reasons
-    n_value = sum(heading.span for heading in table.header[0]) - table.n_label
-    order = "ours"
-    if table.has_interval:
-        order += r", 95\,\% interval"
-    if beside_paper and table.has_paper:
-        order += ", (the paper's number)"
-    lines = [
-        r"\begin{table}[!t]",
-        r"\centering",
-        rf"\caption{{{escaped(table.title)}. Each cell: {order}.}}\label{{{table.label}}}",
-        r"\fitted{%",
-        rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
-        r"\toprule",
-        *(_heading_row(row) for row in table.header),
-        r"\midrule",
+def write_results(path: Path, tables: Iterable[Table]) -> None:
+    """Write every cell of every table in the columns of the paper's own file of results.
+
+    A join of both files on the key columns gives the run's number next to the paper's. A cell that
+    occurs several times in a table is written once.
+    """
+    rows = dict.fromkeys(tuple(_csv_row(table, cell)) for table in tables for cell in table.cells)
+    _write_csv(path, _CSV_COLUMNS, rows)
+
+
+def write_csv(path: Path, table: Table, beside_paper: bool) -> None:
+    """Write the cells of one table; `beside_paper` adds columns for the paper's numbers."""
+    rows = [_csv_row(table, cell) for cell in table.cells]
+    if not beside_paper:
+        _write_csv(path, _CSV_COLUMNS, rows)
+        return
+    of_paper = [
+        [_csv_number(cell.paper), _csv_number(cell.paper_spread), str(cell.best).lower()]
+        for cell in table.cells
     ]
-    for row in table.rows:
-        if row.rule:
-            lines.append(r"\midrule")
-        values = [_latex_value(cell, reasons, beside_paper) for cell in row.cells]
-        lines.append(_latex_line([*(escaped(label) for label in row.labels), *values]))
-    lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
-    # Below the float, as they may be longer than what is left of the page.
-    lines.append(r"{\raggedright\scriptsize\setlength{\parindent}{0pt}")
-    lines += [rf"$^{{{mark}}}$ {escaped(reason)}.\par" for reason, mark in reasons.items()]
-    lines += [rf"{escaped(note)}\par" for note in table.footnotes]
-    lines.append("}")
-    return "\n".join(lines) + "\n"
+    joined = [[*ours, *paper] for ours, paper in zip(rows, of_paper, strict=True)]
+    _write_csv(path, (*_CSV_COLUMNS, *_CSV_PAPER_COLUMNS), joined)
 
 
-def escaped(text: str) -> str:
-    """Text in which every character that LaTeX reads as a command stands for itself."""
-    return "".join(_ESCAPES.get(character, character) for character in text)
+def _csv_row(table: Table, table_cell: TableCell) -> list[str]:
+    cell = table_cell.cell
+    numbers = [_csv_number(value) for value in (cell.value, cell.spread, cell.low, cell.high)]
+    return [table.label, *cell.key, *numbers, str(cell.n), cell.reason, cell.data, cell.signature]
 
 
-def _heading_row(row: tuple[Heading, ...]) -> str:
-    texts = []
-    for heading in row:
-        text = heading.latex or escaped(heading.text)
-        if heading.span > 1:
-            text = rf"\multicolumn{{{heading.span}}}{{c}}{{{text}}}"
-        texts.append(text)
-    return _latex_line(texts)
+def _csv_number(value: float | None) -> str:
+    return "" if value is None else number_text(value)
 
 
-def _latex_value(cell: TableCell | None, reasons: dict[str, str], beside_paper: bool) -> str:
-    if cell is None:
-        return ""
-    ours = cell.cell
-    first = "--" if ours.value is None else cell.shown(ours.value)
-    if cell.best:
-        first = rf"\textbf{{{first}}}"
-    if ours.spread is not None:
-        first += rf" {{\tiny $\pm$ {cell.shown(ours.spread)}}}"
-    if ours.reason:
-        first += rf"$^{{{reasons[ours.reason]}}}$"
-    parts = [first]
-    if ours.low is not None and ours.high is not None:
-        parts.append(rf"{{\tiny {_number(cell, ours.low)} to {_number(cell, ours.high)}}}")
-    if beside_paper and cell.paper is not None:
-        parts.append(rf"{{\tiny ({_number(cell, cell.paper)})}}")
-    stack = r"\\".join(parts)
-    return rf"\shortstack{{{stack}}}" if len(parts) > 1 else stack
-
-
-def _number(cell: TableCell, value: float) -> str:
-    text = cell.shown(value)
-    return f"${text}$" if text.startswith("-") else text
-
-
-def _latex_line(texts: list[str]) -> str:
-    return " & ".join(texts) + r" \\"
+def _write_csv(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
 
 
 def markdown(table: Table, beside_paper: bool) -> str:
     """The table with its title, footnotes and signatures, as GitHub-flavoured Markdown.
 
-    `beside_paper` puts the paper's number behind ours. Markdown has no spans: a heading over
-    several columns is repeated in each of them.
+    `beside_paper` adds the paper's numbers. Markdown has no spans: a heading over several columns
+    is repeated in each of them.
     """
     reasons = table.reasons
-    columns = list(zip(*(_spread_out(row) for row in table.header), strict=True))
-    head = [" ".join(dict.fromkeys(part for part in column if part)) for column in columns]
-    lines = [f"### {_escaped(table.title)}", ""]
-    lines.append(_markdown_line([_escaped(text) for text in head]))
-    lines.append(_markdown_line(["---"] * table.n_label + ["---:"] * (len(head) - table.n_label)))
-    for row in table.rows:
-        values = [_markdown_value(cell, reasons, beside_paper) for cell in row.cells]
-        lines.append(_markdown_line([*(_escaped(label) for label in row.labels), *values]))
+    columns = zip(*(_without_spans(row) for row in table.header), strict=True)
+    headings = [" ".join(dict.fromkeys(text for text in column if text)) for column in columns]
+    rows = [
+        [
+            *(escape_markdown(label) for label in row.labels),
+            *(_markdown_cell(cell, reasons, beside_paper) for cell in row.cells),
+        ]
+        for row in table.rows
+    ]
     interval = " [95 % interval]" if table.has_interval else ""
     paper = " (the paper's number)" if beside_paper and table.has_paper else ""
-    lines += ["", f"`{table.label}`. Ours{interval}{paper}.", ""]
-    lines += [f"- ({mark}) {_escaped(reason)}" for reason, mark in reasons.items()]
-    lines += [f"- {_escaped(note)}" for note in table.footnotes]
+    lines = [
+        f"### {escape_markdown(table.title)}",
+        "",
+        markdown_table([escape_markdown(text) for text in headings], rows, table.n_label),
+        "",
+        f"`{table.label}`. Ours{interval}{paper}.",
+        "",
+    ]
+    lines += [f"- ({mark}) {escape_markdown(reason)}" for reason, mark in reasons.items()]
+    lines += [f"- {escape_markdown(note)}" for note in table.footnotes]
     return "\n".join(lines) + "\n"
 
 
-def _spread_out(row: tuple[Heading, ...]) -> list[str]:
-    texts: list[str] = []
-    for heading in row:
-        texts += [heading.text] * heading.span
-    return texts
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int) -> str:
+    """A Markdown table of texts; the first `n_left` columns are left-aligned, others right-aligned.
+
+    Texts from data must be escaped with `escape_markdown`.
+    """
+    alignment = ["left"] * n_left + ["right"] * (len(headings) - n_left)
+    return tabulate(
+        rows, headers=headings, tablefmt="pipe", disable_numparse=True, colalign=alignment
+    )
 
 
-def _markdown_value(cell: TableCell | None, reasons: dict[str, str], beside_paper: bool) -> str:
-    if cell is None:
-        return ""
-    ours = cell.cell
-    parts = []
-    if ours.value is None:
-        parts.append("n/a")
-    else:
-        text = cell.shown(ours.value)
-        parts.append(f"**{text}**" if cell.best else text)
-        if ours.spread is not None:
-            parts.append(f"± {cell.shown(ours.spread)}")
-        if ours.low is not None and ours.high is not None:
-            parts.append(f"[{cell.shown(ours.low)}, {cell.shown(ours.high)}]")
-    if ours.reason:
-        parts.append(f"({reasons[ours.reason]})")
-    if beside_paper and cell.paper is not None:
-        parts.append(f"(paper {cell.shown(cell.paper)})")
-    return " ".join(parts)
-
-
-def _markdown_line(texts: list[str]) -> str:
-    return "| " + " | ".join(texts) + " |"
-
-
-def _escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Escape Markdown's special characters and put the text on one line."""
     for character in "\\|*_`<[":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())
+
+
+def _without_spans(row: tuple[Heading, ...]) -> list[str]:
+    """One heading text per column."""
+    return [heading.text for heading in row for _ in range(heading.span)]
+
+
+def _markdown_cell(
+    table_cell: TableCell | None, reasons: dict[str, str], beside_paper: bool
+) -> str:
+    if table_cell is None:
+        return ""
+    cell, parts = table_cell.cell, []
+    if cell.value is None:
+        parts.append("n/a")
+    else:
+        text = table_cell.format(cell.value)
+        parts.append(f"**{text}**" if table_cell.best else text)
+        if cell.spread is not None:
+            parts.append(f"± {table_cell.format(cell.spread)}")
+        if table_cell.interval:
+            low, high = map(table_cell.format, table_cell.interval)
+            parts.append(f"[{low}, {high}]")
+    if cell.reason:
+        parts.append(f"({reasons[cell.reason]})")
+    if beside_paper and table_cell.paper is not None:
+        parts.append(f"(paper {table_cell.format(table_cell.paper)})")
+    return " ".join(parts)
+
+
+def latex(tables: Iterable[Table], beside_paper: bool) -> str:
+    """Tables with title, label, footnotes and signatures as one LaTeX document.
+
+    `beside_paper` puts the paper's number on a line below ours.
+    """
+    floats = [_latex_float(table, beside_paper) for table in tables]
+    return _LATEX_PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
+
+
+def escape_latex(text: str) -> str:
+    """Escape LaTeX's special characters."""
+    return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
+
+
+def _latex_float(table: Table, beside_paper: bool) -> str:
+    reasons = table.reasons
+    n_value = sum(heading.span for heading in table.header[0]) - table.n_label
+    content = "ours"
+    if table.has_interval:
+        content += r", 95\,\% interval"
+    if beside_paper and table.has_paper:
+        content += ", (the paper's number)"
+    lines = [
+        r"\begin{table}[!t]",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.title)}. Each cell: {content}.}}\label{{{table.label}}}",
+        r"\fitted{%",
+        rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
+        r"\toprule",
+        *(_latex_line([_latex_heading(heading) for heading in row]) for row in table.header),
+        r"\midrule",
+    ]
+    for row in table.rows:
+        if row.rule:
+            lines.append(r"\midrule")
+        values = [_latex_cell(cell, reasons, beside_paper) for cell in row.cells]
+        lines.append(_latex_line([*(escape_latex(label) for label in row.labels), *values]))
+    lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
+    # Below the float, because the notes may be longer than what is left of the page.
+    lines.append(r"{\raggedright\scriptsize\setlength{\parindent}{0pt}")
+    lines += [rf"$^{{{mark}}}$ {escape_latex(reason)}.\par" for reason, mark in reasons.items()]
+    lines += [rf"{escape_latex(note)}\par" for note in table.footnotes]
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _latex_heading(heading: Heading) -> str:
+    text = heading.latex or escape_latex(heading.text)
+    return rf"\multicolumn{{{heading.span}}}{{c}}{{{text}}}" if heading.span > 1 else text
+
+
+def _latex_cell(table_cell: TableCell | None, reasons: dict[str, str], beside_paper: bool) -> str:
+    if table_cell is None:
+        return ""
+    cell = table_cell.cell
+    value = "--" if cell.value is None else table_cell.format(cell.value)
+    if table_cell.best:
+        value = rf"\textbf{{{value}}}"
+    if cell.spread is not None:
+        value += rf" {{\tiny $\pm$ {table_cell.format(cell.spread)}}}"
+    if cell.reason:
+        value += rf"$^{{{reasons[cell.reason]}}}$"
+    lines = [value]
+    if table_cell.interval:
+        low, high = (_latex_number(table_cell, bound) for bound in table_cell.interval)
+        lines.append(rf"{{\tiny {low} to {high}}}")
+    if beside_paper and table_cell.paper is not None:
+        lines.append(rf"{{\tiny ({_latex_number(table_cell, table_cell.paper)})}}")
+    stack = r"\\".join(lines)
+    return rf"\shortstack{{{stack}}}" if len(lines) > 1 else stack
+
+
+def _latex_number(table_cell: TableCell, value: float) -> str:
+    text = table_cell.format(value)
+    return f"${text}$" if text.startswith("-") else text
+
+
+def _latex_line(texts: Iterable[str]) -> str:
+    return " & ".join(texts) + r" \\"

@@ -1,4 +1,4 @@
-"""The qualitative claims of the paper, and one of our own, in terms of cells."""
+"""The qualitative claims of the paper, and one of our own, as comparisons of cells."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def _expr(columns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def claims_of_the_paper() -> dict[str, Claim]:
-    """Name -> claim, in the order of the paper."""
+    """The claims of the paper by name, in its order."""
     return {
         "ensembles_beat_singles": Claim(
-            "An ensemble has better BLEU or WER than its members alone.",
+            "An ensemble has better BLEU or WER than its single members.",
             "tab:nmt-bleu-asr-wer",
             _QUALITY,
             _BLEU_OR_WER,
@@ -43,7 +43,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_SINGLE),
         ),
         "ensembles_beat_singles_in_nll": Claim(
-            "An ensemble has a lower NLL than its members alone.",
+            "An ensemble has a lower NLL than its single members.",
             "tab:nmt-bleu-asr-wer",
             _QUALITY,
             ("nll",),
@@ -51,7 +51,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_SINGLE),
         ),
         "prex_beats_expr": Claim(
-            "A product of expectations has better BLEU or WER than an expectation of products.",
+            "Combining members by PrEx (product of expectations) gives better BLEU or WER than by "
+            "ExPr (expectation of products).",
             "sec:experiments, Choice of Ensemble Combination",
             _QUALITY,
             _BLEU_OR_WER,
@@ -59,7 +60,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes={"hypotheses": "expr"}),
         ),
         "prex_beats_expr_in_nll": Claim(
-            "A product of expectations has a lower NLL than an expectation of products.",
+            "Combining members by PrEx gives a lower NLL than by ExPr.",
             "apn:predictive",
             _QUALITY,
             ("nll",),
@@ -67,7 +68,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes={"hypotheses": "expr"}),
         ),
         "total_beats_knowledge_for_errors": Claim(
-            "Total uncertainty finds wrong sentences better than knowledge uncertainty.",
+            "Total uncertainty detects sentence errors better than knowledge uncertainty.",
             "sec:experiments, Sequence-level Error Detection",
             _ERRORS,
             ("prr",),
@@ -75,8 +76,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(_KNOWLEDGE),
         ),
         "joint_beats_chain_for_errors": Claim(
-            "Of total uncertainty, the joint-sequence estimate (S-IW) finds wrong sentences better "
-            "than the chain-rule one (C-IW).",
+            "The joint-sequence estimate of total uncertainty (S-IW) detects sentence errors "
+            "better than its chain-rule estimate (C-IW).",
             "sec:experiments, Sequence-level Error Detection",
             _ERRORS,
             ("prr",),
@@ -84,8 +85,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean("prex_entropy_c", "expr_entropy_c"),
         ),
         "prex_measures_beat_expr_for_errors": Claim(
-            "Measures of a product of expectations find wrong sentences better than those of an "
-            "expectation of products.",
+            "PrEx measures detect sentence errors better than ExPr measures.",
             "sec:experiments, Sequence-level Error Detection",
             _ERRORS,
             ("prr",),
@@ -93,7 +93,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean(*_expr(_TOTAL), *_expr(_KNOWLEDGE)),
         ),
         "prex_measures_beat_expr_on_expr_hypotheses": Claim(
-            "So they do on hypotheses that an expectation of products found.",
+            "PrEx measures detect sentence errors better than ExPr measures, also for hypotheses "
+            "decoded with ExPr.",
             "apn:rejection-curves, Additional Results",
             _ERRORS_EXPR,
             ("prr",),
@@ -101,7 +102,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean(*_expr(_TOTAL), *_expr(_KNOWLEDGE)),
         ),
         "joint_rmi_is_best_knowledge_for_errors": Claim(
-            "Of knowledge uncertainty, joint-sequence RMI finds wrong sentences best.",
+            "Joint-sequence RMI is the measure of knowledge uncertainty that detects sentence "
+            "errors best.",
             "sec:experiments, Sequence-level Error Detection",
             _ERRORS,
             ("prr",),
@@ -109,7 +111,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side((*_OTHER_KNOWLEDGE, "prex_rmi_c")),
         ),
         "total_beats_knowledge_for_token_errors": Claim(
-            "Total uncertainty finds wrong tokens better than knowledge uncertainty.",
+            "Total uncertainty detects token errors better than knowledge uncertainty.",
             "sec:experiments, Token-level Error Detection",
             _TOKEN_ERRORS,
             ("aupr",),
@@ -117,7 +119,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(("prex_mi", "prex_epkl", "prex_rmi")),
         ),
         "score_beats_entropy_for_token_errors": Claim(
-            "The score of the token finds wrong tokens better than the entropy of its position.",
+            "The score of the realised token detects token errors better than the entropy of its "
+            "position.",
             "sec:experiments, Token-level Error Detection",
             _TOKEN_ERRORS,
             ("aupr",),
@@ -125,7 +128,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean("prex_entropy", "expr_entropy"),
         ),
         "rmi_is_best_knowledge_for_ood": Claim(
-            "Of knowledge uncertainty, RMI tells out-of-domain input apart best.",
+            "RMI is the measure of knowledge uncertainty that detects out-of-domain input best.",
             "sec:experiments, Out-of-Domain input Detection; sec:conclusion",
             _OOD,
             ("roc_auc",),
@@ -133,8 +136,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(_OTHER_KNOWLEDGE),
         ),
         "knowledge_beats_total_for_ood_in_translation": Claim(
-            "In translation, knowledge uncertainty tells out-of-domain input apart better than "
-            "total uncertainty.",
+            "In translation, knowledge uncertainty detects out-of-domain input better than total "
+            "uncertainty.",
             "sec:experiments, Out-of-Domain input Detection",
             _OOD,
             ("roc_auc",),
@@ -143,8 +146,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             tasks=_TRANSLATION,
         ),
         "total_is_best_for_ood_in_speech": Claim(
-            "In speech, total uncertainty tells out-of-domain input apart better than knowledge "
-            "uncertainty.",
+            "In speech recognition, total uncertainty detects out-of-domain input better than "
+            "knowledge uncertainty.",
             "sec:experiments, Out-of-Domain input Detection",
             _OOD,
             ("roc_auc",),
@@ -153,8 +156,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             tasks=("asr",),
         ),
         "copying_hides_total_uncertainty": Claim(
-            "Where the source is copied (French and German input), total uncertainty is lower than "
-            "in-domain: its ROC-AUC is below 50.",
+            "If the model copies its source (French and German input), total uncertainty is lower "
+            "than for in-domain input: its ROC-AUC is below 50.",
             "sec:experiments, Out-of-Domain input Detection",
             _OOD,
             ("roc_auc",),
@@ -164,8 +167,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             test_sets=("L-FR", "L-DE"),
         ),
         "knowledge_survives_forced_copying": Claim(
-            "Where references force the source to be copied, knowledge uncertainty still tells "
-            "out-of-domain input apart better than total uncertainty.",
+            "If the reference is a copy of the source, knowledge uncertainty still detects "
+            "out-of-domain input better than total uncertainty.",
             "apn:ood-detection, Teacher-forcing",
             ("apn-tab:ood-detection-tf",),
             ("roc_auc",),
@@ -174,8 +177,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             test_sets=("L-DEDE", "L-ENEN", "L-FRFR"),
         ),
         "whole_beam_helps_joint_rmi_for_ood": Claim(
-            "All hypotheses of the beam tell out-of-domain input apart better than the 1-best "
-            "alone, by joint-sequence RMI.",
+            "Joint-sequence RMI over all hypotheses of the beam detects out-of-domain input better "
+            "than over the 1-best hypothesis alone.",
             "apn:calibration",
             _OOD,
             ("roc_auc",),
@@ -183,8 +186,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(("prex_rmi_s",), {"B": "1"}),
         ),
         "prex_knowledge_beats_expr_for_ood": Claim(
-            "By mutual information and EPKL, a product of expectations tells out-of-domain input "
-            "apart better than an expectation of products.",
+            "Mutual information and EPKL detect out-of-domain input better under PrEx than under "
+            "ExPr.",
             "sec:experiments, Out-of-Domain input Detection",
             _OOD,
             ("roc_auc",),
@@ -192,7 +195,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean(*_expr(_OTHER_KNOWLEDGE)),
         ),
         "higher_temperature_helps_ood_in_translation": Claim(
-            "In translation, T = 10 tells out-of-domain input apart better than T = 1, by RMI.",
+            "In translation, RMI detects out-of-domain input better with T = 10 than with T = 1.",
             "apn:calibration",
             _OOD,
             ("roc_auc",),
@@ -201,7 +204,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             tasks=_TRANSLATION,
         ),
         "higher_temperature_hurts_ood_in_speech": Claim(
-            "In speech, T = 10 tells out-of-domain input apart worse than T = 1, by RMI.",
+            "In speech recognition, RMI detects out-of-domain input better with T = 1 than with "
+            "T = 10.",
             "apn:calibration",
             _OOD,
             ("roc_auc",),
@@ -210,7 +214,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             tasks=("asr",),
         ),
         "length_norm_helps_errors": Claim(
-            "Length-normalised measures find wrong sentences better than those that are not.",
+            "Measures detect sentence errors better with length normalisation than without.",
             "apn:length-norm",
             ("apn-tab:sequence-error-detection-noln",),
             ("prr",),
@@ -218,8 +222,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean(*_TOTAL, *_KNOWLEDGE, length_norm="false"),
         ),
         "length_norm_helps_ood": Claim(
-            "Length-normalised measures tell out-of-domain input apart better than those that are "
-            "not.",
+            "Measures detect out-of-domain input better with length normalisation than without.",
             "apn:length-norm",
             ("apn-tab:ood-detection-noln",),
             ("roc_auc",),
@@ -227,7 +230,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             _mean(*_TOTAL, *_KNOWLEDGE, length_norm="false"),
         ),
         "rmi_beats_variances_for_ood": Claim(
-            "RMI tells out-of-domain input apart better than the variances of (log-)probability.",
+            "RMI detects out-of-domain input better than the variance of the probability or the "
+            "log-probability.",
             "apn:xbleu",
             ("apn-tab:ood-detection-adhoc",),
             ("roc_auc",),
@@ -235,16 +239,16 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(("var_p_ln", "var_logp_ln")),
         ),
         "rmi_beats_cross_quality_for_ood": Claim(
-            "RMI tells out-of-domain input apart better than X-BLEU and X-WER.",
+            "RMI detects out-of-domain input better than X-BLEU and X-WER.",
             "apn:xbleu",
             ("apn-tab:ood-detection-adhoc",),
             ("roc_auc",),
             Side(_RMI),
-            # They do not depend on B.
+            # X-BLEU and X-WER do not depend on B.
             Side(("xbleu", "xwer"), {"B": "1"}),
         ),
         "checkpoints_beat_singles": Claim(
-            "An ensemble of the checkpoints of one training has better BLEU or WER than their "
+            "An ensemble of the checkpoints of one training run has better BLEU or WER than their "
             "average.",
             "apn:ckpt-ens",
             _CHECKPOINT_QUALITY,
@@ -253,8 +257,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_CHECKPOINT_AVERAGE),
         ),
         "random_init_beats_checkpoints": Claim(
-            "An ensemble of several trainings has better BLEU or WER than one of the checkpoints "
-            "of a single training.",
+            "An ensemble from several training runs has better BLEU or WER than an ensemble of the "
+            "checkpoints of one training run.",
             "apn:ckpt-ens",
             _CHECKPOINT_QUALITY,
             _BLEU_OR_WER,
@@ -262,7 +266,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_CHECKPOINT),
         ),
         "checkpoints_beat_singles_nll": Claim(
-            "An ensemble of the checkpoints of one training has a lower NLL than their average.",
+            "An ensemble of the checkpoints of one training run has a lower NLL than their "
+            "average.",
             "apn:ckpt-ens",
             _CHECKPOINT_QUALITY,
             ("nll",),
@@ -270,8 +275,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_CHECKPOINT_AVERAGE),
         ),
         "random_init_beats_checkpoints_nll": Claim(
-            "An ensemble of several trainings has a lower NLL than one of the checkpoints of a "
-            "single training.",
+            "An ensemble from several training runs has a lower NLL than an ensemble of the "
+            "checkpoints of one training run.",
             "apn:ckpt-ens",
             _CHECKPOINT_QUALITY,
             ("nll",),
@@ -279,8 +284,8 @@ def claims_of_the_paper() -> dict[str, Claim]:
             Side(changes=_CHECKPOINT),
         ),
         "random_init_beats_checkpoints_for_ood": Claim(
-            "An ensemble of several trainings tells out-of-domain input apart better than one of "
-            "checkpoints, each by its best measure.",
+            "An ensemble from several training runs detects out-of-domain input better than an "
+            "ensemble of checkpoints, each with its best measure.",
             "apn:ckpt-ens",
             ("tab-app:ood-detection-prex-cpt",),
             ("roc_auc",),
@@ -291,27 +296,27 @@ def claims_of_the_paper() -> dict[str, Claim]:
 
 
 def claims_of_our_own() -> dict[str, Claim]:
-    """Exact mutual information and EPKL of an expectation of products against the paper's forms.
+    """Compare exact mutual information and EPKL under ExPr with the paper's forms.
 
-    The paper weights the members' entropies alike; its released results under ExPr are poor. With
-    the weights of the prefix both are exact and never negative.
+    The paper gives all members the same weight, and its measures under ExPr perform poorly.
+    Weighted by the probability of the prefix, both measures are exact and never negative.
     """
     exact = _mean("expr_mi_w_c", "expr_epkl_w_c")
     of_paper = _mean("expr_mi_c", "expr_epkl_c")
-    statement = "Under an expectation of products, exact mutual information and EPKL {} than the "
-    statement += "forms of the paper."
     return {
         "exact_expr_helps_errors": Claim(
-            statement.format("find wrong sentences better"),
-            "our own, on eqn:token-mi-autoreg",
+            "Under ExPr, exact mutual information and EPKL detect sentence errors better than the "
+            "paper's forms.",
+            "our own, about eqn:token-mi-autoreg",
             _ERRORS,
             ("prr",),
             exact,
             of_paper,
         ),
         "exact_expr_helps_ood": Claim(
-            statement.format("tell out-of-domain input apart better"),
-            "our own, on eqn:token-mi-autoreg",
+            "Under ExPr, exact mutual information and EPKL detect out-of-domain input better than "
+            "the paper's forms.",
+            "our own, about eqn:token-mi-autoreg",
             _OOD,
             ("roc_auc",),
             exact,

@@ -1,4 +1,4 @@
-"""The points of a sweep beside each other: a CSV, a Markdown table and figures."""
+"""Compare the points of a sweep: a CSV file, a Markdown table and a figure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pipeline.report.figures.drawing import line, panels, shared_legend, styled
+from pipeline.report.formats import escape_markdown, markdown_table
 from pipeline.run.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Of a headline's name: the temperature, which in a sweep is a column of its own.
+# The temperature in the name of a headline number; in a sweep it may be a column of its own.
 _TEMPERATURE = re.compile(r"_T[0-9.e+-]+$")
 _MOST_PANELS = 6
 _REASON = "reason"
@@ -24,9 +25,11 @@ _REASON = "reason"
 
 @dataclass(frozen=True)
 class Point:
-    """One point: its number in the sweep, key -> value as asked for, name -> headline number.
+    """One point of a sweep.
 
-    reason: why it failed; none where it is done. One that could not be tracked has numbers too.
+    `number` is its position in the sweep, `overrides` maps keys to the requested values, and
+    `headline` maps names to headline numbers. `reason` says why the point failed; None if it did
+    not. A point whose results could not be tracked has a reason and numbers.
     """
 
     number: int
@@ -39,60 +42,68 @@ class Point:
         return asdict(self)
 
     def name(self, keys: Sequence[str]) -> str:
-        """What people call it: these keys with the values that were asked for."""
+        """The given keys with the requested values."""
         return " ".join(f"{key}={self.overrides[key]}" for key in keys if key in self.overrides)
 
     def comparable(self) -> dict[str, float]:
-        """The headline under names that all points share: without T where there is one of it."""
+        """The headline numbers under names that all points share.
+
+        The temperature is removed from the names, unless a point has several temperatures.
+        """
         short = {name: _TEMPERATURE.sub("", name) for name in self.headline}
         unique = len(set(short.values())) == len(short)
         return {short[name] if unique else name: value for name, value in self.headline.items()}
 
 
 def swept_keys(points: Sequence[Point]) -> list[str]:
-    """The keys whose value differs between points; of one point, all that were given."""
+    """The keys whose value differs between points; all keys if there is only one point."""
     values: dict[str, set[str | None]] = {}
-    for key in dict.fromkeys(key for one in points for key in one.overrides):
-        values[key] = {one.overrides.get(key) for one in points}
-    return [key for key, found in values.items() if len(found) > 1 or len(points) == 1]
+    for key in dict.fromkeys(key for point in points for key in point.overrides):
+        values[key] = {point.overrides.get(key) for point in points}
+    return [key for key, of_key in values.items() if len(of_key) > 1 or len(points) == 1]
 
 
 def summary(points: Sequence[Point]) -> pd.DataFrame:
-    """One row a point, in the order of their numbers: the swept keys, the numbers, the reason.
+    """One row per point, in the order of their numbers: swept keys, headline numbers, reason.
 
-    Column reason, last, is there where a point failed.
+    The column `reason` exists only if a point failed.
     """
-    ordered = sorted(points, key=lambda one: one.number)
+    ordered = sorted(points, key=lambda point: point.number)
     swept = swept_keys(ordered)
     rows = [
-        {**{key: _number(one.overrides.get(key)) for key in swept}, **one.comparable()}
-        for one in ordered
+        {**{key: _number(point.overrides.get(key)) for key in swept}, **point.comparable()}
+        for point in ordered
     ]
     frame = pd.DataFrame(rows, index=range(len(rows)))
-    if any(one.reason for one in ordered):
-        frame[_REASON] = [one.reason for one in ordered]
+    if any(point.reason for point in ordered):
+        frame[_REASON] = [point.reason for point in ordered]
     frame.attrs["swept"] = swept
     return frame
 
 
 def failures(points: Sequence[Point]) -> str:
-    """The points that failed and why, for a sentence: those of one reason together."""
+    """The failed points with their reasons as text, grouped by reason."""
     swept = swept_keys(points)
     names: dict[str, list[str]] = {}
-    for one in sorted(points, key=lambda one: one.number):
-        if one.reason is not None:
-            names.setdefault(" ".join(one.reason.split()), []).append(one.name(swept))
-    return "; ".join(f"{', '.join(found)} ({reason})" for reason, found in names.items())
+    for point in sorted(points, key=lambda point: point.number):
+        if point.reason is not None:
+            names.setdefault(" ".join(point.reason.split()), []).append(point.name(swept))
+    return "; ".join(f"{', '.join(of_reason)} ({reason})" for reason, of_reason in names.items())
 
 
 def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
-    """Write summary.csv, .md and, where a swept key has numbers, .svg; the paths."""
+    """Write summary.csv, summary.md and, if a swept key is numeric, summary.svg.
+
+    Returns the paths that were written.
+    """
     frame = summary(points)
     written = [folder / "summary.csv", folder / "summary.md"]
     write_atomically(
         written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
     )
-    write_atomically(written[1], _markdown(frame))
+    rows = [[_markdown_text(value) for value in row] for row in frame.itertuples(index=False)]
+    headings = [escape_markdown(str(name)) for name in frame.columns]
+    write_atomically(written[1], markdown_table(headings, rows, n_left=0) + "\n")
     with styled():
         figure = draw(frame)
         if figure is not None:
@@ -105,9 +116,10 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """Number against the swept key with most values, a line for each setting of the others.
+    """Plot the headline numbers against the numeric swept key with the most values.
 
-    None where no swept key has two numbers. Points without numbers are left out.
+    Each combination of the other swept keys is a line. Points without numbers are left out. None if
+    no swept key has two different numbers.
     """
     swept = frame.attrs["swept"]
     numbers = [str(name) for name in frame.columns if name not in (*swept, _REASON)]
@@ -120,9 +132,9 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     names = _panels(numbers)
     figure, axes = panels(len(names), most_columns=2)
     for axis, name in zip(axes, names, strict=True):
-        for place, (label, rows) in enumerate(_lines(frame, others)):
+        for index, (label, rows) in enumerate(_lines(frame, others)):
             ordered = rows.sort_values(across)
-            axis.plot(ordered[across], ordered[name], label=label, **line(place, len(ordered)))
+            axis.plot(ordered[across], ordered[name], label=label, **line(index, len(ordered)))
         if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
             axis.set_xscale("log")
         axis.set(title=name, xlabel=across)
@@ -141,31 +153,23 @@ def _lines(frame: pd.DataFrame, others: list[str]) -> list[tuple[str, pd.DataFra
 
 
 def _panels(names: list[str]) -> list[str]:
-    """Detection numbers first: they are what a temperature or a beam moves."""
+    """The numbers to plot. Detection comes first, because it depends on temperature and beam."""
     detection = [name for name in names if "/roc_auc" in name or "/prr" in name]
     return [*detection, *(name for name in names if name not in detection)][:_MOST_PANELS]
 
 
-def _markdown(frame: pd.DataFrame) -> str:
-    lines = ["| " + " | ".join(map(str, frame.columns)) + " |"]
-    lines.append("|" + " ---: |" * len(frame.columns))
-    rows = frame.itertuples(index=False)
-    lines += ["| " + " | ".join(map(_shown, row)) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _shown(value: Any) -> str:
+def _markdown_text(value: Any) -> str:
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.4g}"
-    return "" if value is None else " ".join(str(value).split()).replace("|", "\\|")
+    return "" if value is None else escape_markdown(str(value))
 
 
 def _number(text: str | None) -> int | float | str | None:
     if text is None:
         return None
-    for kind in (int, float):
+    for number_type in (int, float):
         try:
-            return kind(text)
+            return number_type(text)
         except ValueError:
             continue
     return text

@@ -1,4 +1,4 @@
-"""A table as it is read: headings with spans, rows of labels and cells, footnotes."""
+"""The tables of the report, independent of any output format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DECIMALS = {"nll": 2, "hours": 2, "sentences": 0, "utterances": 0}
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading over `span` columns; `latex` is its mathematical form, if it has one."""
+    """A heading that spans `span` columns; `latex` is its mathematical form, if it has one."""
 
     text: str
     span: int = 1
@@ -22,23 +22,32 @@ class Heading:
 
 @dataclass(frozen=True)
 class TableCell:
-    """One of our cells (its `test_set` is the name that this table uses) beside the paper's."""
+    """A cell of the run, with the paper's number next to it.
+
+    `cell.test_set` is the name that the table uses for the test set.
+    """
 
     cell: Cell
     paper: float | None = None
     paper_spread: float | None = None
     best: bool = False
 
-    def shown(self, value: float) -> str:
-        """A number with the decimals that its metric is printed with, never -0.0."""
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval, or None if the cell has none."""
+        low, high = self.cell.low, self.cell.high
+        return None if low is None or high is None else (low, high)
+
+    def format(self, value: float) -> str:
+        """Format a number with the decimals of the cell's metric, never as -0.0."""
         return f"{value:z.{_DECIMALS.get(self.cell.metric, 1)}f}"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Labels, one a label column, then cells, one a value column; None leaves a column empty.
+    """The labels of a row, followed by its cells; None leaves a column empty.
 
-    `rule` asks for a line above the row.
+    `rule` draws a line above the row.
     """
 
     labels: tuple[str, ...]
@@ -48,10 +57,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the report; `label` is that of the paper, `header` its rows of headings.
+    """A table of the report.
 
-    The spans of each row of headings add up to the columns: labels first, then values. Raises
-    DataError for a table without headings.
+    `label` is the label of the paper's table. `header` holds one or more rows of headings. In each
+    of them the spans add up to the number of columns, label columns first. Raises DataError for a
+    table without headings.
     """
 
     label: str
@@ -62,7 +72,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if not self.header:
-            raise DataError(f"table {self.label} must have at least one row of headings, got none")
+            raise DataError(f"table {self.label}: has no headings. Add at least one row of them.")
 
     @property
     def cells(self) -> list[TableCell]:
@@ -71,17 +81,17 @@ class Table:
 
     @property
     def has_interval(self) -> bool:
-        """Whether a cell has an interval."""
-        return any(one.cell.low is not None for one in self.cells)
+        """Whether any cell has an interval."""
+        return any(cell.interval for cell in self.cells)
 
     @property
     def has_paper(self) -> bool:
-        """Whether a cell has a number of the paper."""
-        return any(one.paper is not None for one in self.cells)
+        """Whether any cell has a number of the paper."""
+        return any(cell.paper is not None for cell in self.cells)
 
     @property
     def n_label(self) -> int:
-        """How many columns hold labels."""
+        """The number of label columns."""
         return len(self.rows[0].labels) if self.rows else 0
 
     @property
@@ -91,8 +101,8 @@ class Table:
 
     @property
     def footnotes(self) -> list[str]:
-        """The notes, then the corpora behind the roles and the signatures, each said once."""
-        cells = [one.cell for one in self.cells]
+        """The notes, the corpora behind the test sets and the signatures, without repeats."""
+        cells = [table_cell.cell for table_cell in self.cells]
         data = dict.fromkeys(
             f"{cell.test_set} ({cell.task}): {cell.data}." for cell in cells if cell.data
         )
@@ -103,34 +113,45 @@ class Table:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Reason -> footnote mark (a, b, ... z, aa, ...), in the order of the cells."""
-        reasons = dict.fromkeys(one.cell.reason for one in self.cells if one.cell.reason)
-        return {reason: _mark(place) for place, reason in enumerate(reasons)}
+        """Reason -> footnote mark (a, b, ..., z, aa, ...), in the order of the cells."""
+        reasons = dict.fromkeys(
+            table_cell.cell.reason for table_cell in self.cells if table_cell.cell.reason
+        )
+        return {reason: _footnote_mark(index) for index, reason in enumerate(reasons)}
 
 
 def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
-    """The cells with the best one marked, and alike all that lie within its 95 % interval.
+    """Mark the best cell, and every cell whose value lies within its 95 % interval.
 
-    Cells of another metric than the first, as a rate beside detection measures, take no part. None
-    is best where all are equal, as those of an ensemble of one.
+    Only cells with the metric of the first one compete, so that a rate next to detection measures
+    is never the best. Nothing is marked if all values are equal, as for an ensemble of one member.
     """
-    metrics = [one.cell.metric for one in cells if one is not None]
-    valued = [
-        (one, one.cell.value)
-        for one in cells
-        if one is not None and one.cell.value is not None and one.cell.metric == metrics[0]
+    metric = next((table_cell.cell.metric for table_cell in cells if table_cell is not None), "")
+    competing = [
+        (table_cell, table_cell.cell.value)
+        for table_cell in cells
+        if table_cell is not None
+        and table_cell.cell.value is not None
+        and table_cell.cell.metric == metric
     ]
-    if len({value for _, value in valued}) < 2:
+    if len({value for _, value in competing}) < 2:
         return list(cells)
-    best, best_value = (min if metrics[0] in LOWER_IS_BETTER else max)(
-        valued, key=lambda pair: pair[1]
+    best, best_value = (min if metric in LOWER_IS_BETTER else max)(
+        competing, key=lambda pair: pair[1]
     )
     low = best_value if best.cell.low is None else best.cell.low
     high = best_value if best.cell.high is None else best.cell.high
-    ties = [one for one, value in valued if value == best_value or low <= value <= high]
-    return [replace(one, best=True) if one is not None and one in ties else one for one in cells]
+    ties = [
+        table_cell for table_cell, value in competing if value == best_value or low <= value <= high
+    ]
+    return [
+        replace(table_cell, best=True)
+        if table_cell is not None and table_cell in ties
+        else table_cell
+        for table_cell in cells
+    ]
 
 
-def _mark(place: int) -> str:
+def _footnote_mark(index: int) -> str:
     letters = "abcdefghijklmnopqrstuvwxyz"
-    return letters[place % 26] * (place // 26 + 1)
+    return letters[index % 26] * (index // 26 + 1)

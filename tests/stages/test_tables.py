@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
 from pipeline.metrics.evaluation import write_draws
-from pipeline.report.paper import paper_cells
+from pipeline.report.paper_numbers import paper_cells
 from pipeline.report.paper_tables import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import PartFolder
@@ -25,8 +25,8 @@ LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detec
 
 
 def my_table(cells: pd.DataFrame) -> Table:
-    one = TableCell(Cell("nmt_ende", "newstest14", "-", "-", "beam", value=float(len(cells))))
-    return Table("tab:mine", "Mine", ((Heading("n"), Heading("cells")),), (Row(("all",), (one,)),))
+    cell = TableCell(Cell("nmt_ende", "newstest14", "-", "-", "beam", value=float(len(cells))))
+    return Table("tab:mine", "Mine", ((Heading("n"), Heading("cells")),), (Row(("all",), (cell,)),))
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
@@ -36,14 +36,14 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Cells of EN-DE at the keys of the three tables."""
+    """A run with cells of EN-DE at the keys of three of the paper's tables."""
     folder = tmp_path / "out: 日本" / "metrics" / "nmt_ende"
     folder.mkdir(parents=True)
     keys = [
-        one.key._replace(test_set=one.key.test_set.replace("nwt14", "newstest14"))
+        cell.key._replace(test_set=cell.key.test_set.replace("nwt14", "newstest14"))
         for label in LABELS
-        for one in paper_cells(label)
-        if one.key.task == "nmt_ende" and one.key.test_set != "LTC"
+        for cell in paper_cells(label)
+        if cell.key.task == "nmt_ende" and cell.key.test_set != "LTC"
     ]
     cells = [
         Cell(**key._asdict(), value=50.0, low=49.0, high=51.0, n=9, also_called="nwt14")
@@ -51,12 +51,12 @@ def root(tmp_path: Path) -> Path:
     ]
     write_cells(folder / "cells.csv", cells)
     write_draws(folder / "draws.parquet", {})
-    make_nothing_else(tmp_path / "out: 日本")
+    write_other_results(tmp_path / "out: 日本")
     return tmp_path / "out: 日本"
 
 
-def make_nothing_else(root: Path) -> None:
-    """A run without figures, and decodes of no set."""
+def write_other_results(root: Path) -> None:
+    """Write empty lists of figures and decodes, and the data card."""
     figures = root / "metrics" / "nmt_ende" / "figures"
     figures.mkdir()
     write_json(figures / "nmt_ende_figures.json", [])
@@ -71,7 +71,7 @@ def make_nothing_else(root: Path) -> None:
     PartFolder(decodes, {}).write_manifest()
 
 
-def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path) -> None:
+def test_case_17_all_tables_are_written_to_any_path(root: Path) -> None:
     config = settings(root)
     tables(config)
     folder = root / "tables"
@@ -87,8 +87,8 @@ def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path)
     assert {row["table"] for row in rows} == {*LAYOUTS, "beyond:ood-detection", "apn-tab:nmt"}
     assert all(row["value"] or row["reason"] for row in rows)
     of_run = [row for row in rows if row["table"] in LABELS and row["column"] != "copy_through"]
-    of_paper = [one for label in LABELS for one in paper_cells(label)]
-    assert len(of_run) == sum(one.key.task == "nmt_ende" for one in of_paper)
+    of_paper = [cell for label in LABELS for cell in paper_cells(label)]
+    assert len(of_run) == sum(cell.key.task == "nmt_ende" for cell in of_paper)
     assert {row["reason"] for row in of_run if not row["value"]} == {
         "test set LTC is not part of this run of nmt_ende"
     }
@@ -97,28 +97,28 @@ def test_case_17_writes_each_table_below_any_path_and_all_cells_once(root: Path)
     assert text.count("\\begin{table}") == len(made)
 
 
-def test_a_table_of_the_users_own(root: Path) -> None:
+def test_a_table_of_the_user_is_written(root: Path) -> None:
     tables(settings(root, "+report.tables.mine=tests.stages.test_tables.my_table"))
     assert "| all | **" not in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")
     assert "tab:mine,nmt_ende" in (root / "tables" / "results.csv").read_text(encoding="utf-8")
 
 
-def test_refuses_a_label_that_the_paper_lacks(root: Path) -> None:
-    with pytest.raises(ConfigError, match=r"report\.paper_tables must list .*, got tab:mine"):
+def test_an_unknown_label_is_refused(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"report\.paper_tables: the paper has no table tab:mine"):
         tables(settings(root, "report.paper_tables=[tab:mine]"))
 
 
-def test_refuses_a_function_that_makes_no_table(root: Path) -> None:
-    with pytest.raises(ConfigError, match=r"report\.tables\.mine must name a function"):
+def test_a_function_that_returns_no_table_is_refused(root: Path) -> None:
+    with pytest.raises(ConfigError, match=r"report\.tables\.mine: .* must return a Table"):
         tables(settings(root, "+report.tables.mine=builtins.len"))
 
 
-def test_says_which_stage_to_run_first(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"must hold the cells of nmt_ende, .*: run python -m"):
+def test_missing_cells_name_the_stage_to_run(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"metrics: has no cells of nmt_ende, .*Run python -m"):
         tables(settings(tmp_path))
 
 
-def test_case_2_tables_of_an_ensemble_of_one_hold_numbers_or_reasons(tmp_path: Path) -> None:
+def test_case_2_tables_of_a_single_member_have_numbers_or_reasons(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.stores = [
         ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),

@@ -1,4 +1,4 @@
-"""Predictive performance over the number of members of an ensemble."""
+"""Predictive performance against the number of members of an ensemble."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNITS = {"nll": "NLL, nats per token", "bleu": "BLEU, percent", "wer_percent": 
 
 
 def ablation(evidence: TaskEvidence) -> Sheet:
-    """NLL, and BLEU or WER, over the number of members, with two standard deviations over subsets.
+    """NLL, and BLEU or WER, against the number of members, with two standard deviations.
 
-    Data: test_set, metric, hypotheses (the combination), members (how many), subsets (how many of
-    that size), their mean and spread (standard deviation, empty for a single subset). NLL is of
-    subsets of the teacher-forced ensemble: all, or 20 drawn with the run's seed; BLEU and WER of
-    the subsets that were decoded. Source: `fig-apn:ablation-prediction`,
+    Data: test_set, metric, hypotheses (the combination), members (their number), subsets (the
+    number of subsets of that size), and their mean and spread (standard deviation, empty for a
+    single subset). NLL is computed for all subsets of a size, or 20 drawn with the run's seed; BLEU
+    and WER for the subsets that were decoded. Source: `fig-apn:ablation-prediction`,
     `fig-apn:ablation-prediction-asr`.
     """
     values = [*_nll_values(evidence), *_quality_values(evidence)]
@@ -40,13 +40,13 @@ def ablation(evidence: TaskEvidence) -> Sheet:
         grouped = frame.groupby(_COLUMNS[:4], sort=False)["value"]
         data = grouped.agg(subsets="count", mean="mean", spread="std").reset_index()
     return Sheet(
-        "Performance over the number of members",
-        "Mean over subsets of the ensemble; shading: two standard deviations over them. "
-        f"NLL: all subsets of a size, or {_MOST_SUBSETS} drawn ones; BLEU and WER: the subsets "
-        "that were decoded.",
+        "Performance against the number of members",
+        "Mean over subsets of the ensemble. The shaded band is two standard deviations wide on "
+        f"each side. NLL uses all subsets of a size, or {_MOST_SUBSETS} random ones. BLEU and WER "
+        "use the subsets that were decoded.",
         data,
         _draw,
-        "no in-domain test set was decoded or teacher-forced",
+        "no in-domain test set was decoded or scored by teacher forcing",
     )
 
 
@@ -55,49 +55,44 @@ def _nll_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int, fl
         with open_store(evidence.decodes[part].path) as store:
             logprob, offset = store.read("/token/logprob"), store.token_offset
         for size in range(1, logprob.shape[1] + 1):
-            for places in subsets(logprob.shape[1], size, _MOST_SUBSETS, evidence.seed):
-                nll = sentence_nll(logprob[:, places], offset)
+            for members in subsets(logprob.shape[1], size, _MOST_SUBSETS, evidence.seed):
+                nll = sentence_nll(logprob[:, members], offset)
                 for hypotheses, values in (("prex", nll.prex), ("expr", nll.expr)):
                     if len(values) and np.isfinite(values).all():
                         yield test_set, "nll", hypotheses, size, float(values.mean())
 
 
 def _quality_values(evidence: TaskEvidence) -> Iterator[tuple[str, str, str, int, float]]:
-    """Quality of what single members, decoded subsets and the whole ensemble found."""
+    """BLEU or WER of single members, of decoded subsets and of the whole ensemble."""
     quality = evidence.quality
-    wholes = set(evidence.searched("prex").values()) | set(evidence.searched("expr").values())
-    whole = {name for part in wholes for name in evidence.decodes[part].members}
+    whole_parts = {part for name in POSTERIORS for part in evidence.searched(name).values()}
+    whole = {name for part in whole_parts for name in evidence.decodes[part].members}
     for part, decode in evidence.decodes.items():
         cell, used = decode.cell, decode.scorable
-        counts = part in wholes or (
+        is_shown = part in whole_parts or (
             decode.is_search and cell.ensemble in ("single", SUBSET) and {*decode.members} <= whole
         )
-        if not counts or not decode.in_domain or not used.any():
+        if not is_shown or not decode.in_domain or not used.any():
             continue
         metric = quality.weighted(*decode.scored_texts(used))
         value = point_estimate(metric, int(used.sum()))
-        # A single member is its own ensemble under either combination.
+        # A single member is the same under both combinations.
         for hypotheses in POSTERIORS if cell.hypotheses == "-" else (cell.hypotheses,):
             yield cell.test_set, quality.name, hypotheses, len(decode.members), value
 
 
-def _places(test_sets: pd.Series[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(dict.fromkeys(test_sets))}
-
-
 def _draw(data: pd.DataFrame) -> Figure:
-    by_set = data.sort_values(
-        "test_set", key=lambda names: names.map(_places(names)), kind="stable"
-    )
-    shown = list(dict.fromkeys(zip(by_set["test_set"], by_set["metric"], strict=True)))
+    test_sets = list(dict.fromkeys(data["test_set"]))
+    metrics = dict.fromkeys(zip(data["test_set"], data["metric"], strict=True))
+    shown = sorted(metrics, key=lambda pair: test_sets.index(pair[0]))
     figure, axes = panels(len(shown), most_columns=2)
     for axis, (test_set, metric) in zip(axes, shown, strict=True):
         rows = data[(data["test_set"] == test_set) & (data["metric"] == metric)]
-        for place, (name, label) in enumerate(POSTERIORS.items()):
+        for index, (name, label) in enumerate(POSTERIORS.items()):
             points = rows[rows["hypotheses"] == name].sort_values("members")
             if points.empty:
                 continue
-            style = line(place, len(points))
+            style = line(index, len(points))
             axis.plot(points["members"], points["mean"], label=label, **style)
             width = 2 * points["spread"].fillna(0)
             low, high = points["mean"] - width, points["mean"] + width
@@ -105,7 +100,7 @@ def _draw(data: pd.DataFrame) -> Figure:
                 shade = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
                 axis.fill_between(points["members"], low, high, **shade)
             else:
-                # A band would speak of sizes that nobody decoded.
+                # A band would suggest results for sizes that were not decoded.
                 axis.vlines(points["members"], low, high, color=style["color"])
         axis.set_title(test_set)
         axis.set_xlabel("members")

@@ -1,4 +1,4 @@
-"""Reliability diagrams: how right tokens and sentences are at each confidence."""
+"""Histograms of errors and confidences, and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -17,50 +17,58 @@ from pipeline.metrics.calibration import (
     reliability,
 )
 from pipeline.quality.weighted_metric import FloatArray
-from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, outline, panels, shared_legend
-from pipeline.report.figures.evidence import TaskEvidence
+from pipeline.report.figures.evidence import TaskEvidence, quality_text
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 _N_BIN = 20
 _HISTOGRAM_COLUMNS = ["test_set", "counted", "low", "high", "n", "share_percent"]
+_SYSTEMS = {
+    "single": "single members",
+    **{name: f"ensemble, {shown}" for name, shown in POSTERIORS.items()},
+}
+_RELIABILITY_COLUMNS = [
+    "test_set", "level", "system", "low", "high", "n", "confidence", "right", "ece_percent"
+]  # fmt: skip
+_LEAST_ITEMS = 10  # bins with fewer items are not drawn
+_ACCURACY = {"token": "tokens that match the reference", "sequence": "mean sentence quality"}
 
 
 def error_histograms(evidence: TaskEvidence) -> Sheet:
-    """Sentence BLEU, or WER, of the 1-best hypotheses of every test set with references.
+    """Sentence BLEU or WER of the 1-best hypotheses, per test set with references.
 
-    Data: test_set, counted (what), low and high of the bin in percent, n sentences,
-    share_percent of the set. The last bin takes in what lies above. Source: `fig:error-histograms`.
+    Data: test_set, counted (the quantity), low and high (the bin, in percent), n (sentences) and
+    share_percent (of the test set). The last bin includes all higher values. Source:
+    `fig:error-histograms`.
     """
     quality = evidence.quality
-    shown = names.sentence_quality(quality)
-    rows = []
+    metric = quality_text(quality)
+    histograms = []
     for test_set, part in evidence.baseline_first(evidence.searched()).items():
         errors = evidence.errors(part)
         errors = errors[~np.isnan(errors)]
         percent = 100 - errors if quality.name == "bleu" else errors
-        rows.append(_histogram(test_set, f"{shown}, percent", np.minimum(percent, 100), 100))
+        histograms.append(_histogram(test_set, f"{metric}, percent", np.minimum(percent, 100), 100))
     return Sheet(
-        f"How {shown} is spread",
-        f"{shown[0].upper()}{shown[1:]} of the 1-best hypotheses, in bins of {100 // _N_BIN} "
-        "percent; the last bin takes in what lies above 100.",
-        _joined(rows),
+        f"Distribution of {metric}",
+        f"{metric[0].upper()}{metric[1:]} of the 1-best hypotheses, in bins of {100 // _N_BIN} "
+        "percent. The last bin includes values above 100.",
+        _joined(histograms),
         _draw_histograms,
-        "no test set was found by search and has references",
+        "no test set with references was decoded by search",
     )
 
 
 def confidence_histograms(evidence: TaskEvidence) -> Sheet:
-    """Probabilities of the tokens of 1-best hypotheses, and their geometric mean by sentence.
+    """Token probabilities of the 1-best hypotheses, and their geometric mean per sentence.
 
-    Data: test_set, counted (token or sentence confidence), low and high of the bin, n tokens or
-    sentences, share_percent of the set. Source: `fig:confidence-histogram`.
+    Data: test_set, counted (token or sentence confidence), low and high (the bin), n (tokens or
+    sentences) and share_percent (of the test set). Source: `fig:confidence-histogram`.
     """
-    rows = []
+    histograms = []
     for test_set, part in evidence.baseline_first(evidence.searched()).items():
         tokens = best_tokens(evidence.decodes[part], evidence.uncertainty / part / "token.parquet")
         if not len(tokens.sentence):
@@ -68,18 +76,20 @@ def confidence_histograms(evidence: TaskEvidence) -> Sheet:
         length = np.bincount(tokens.sentence)
         with np.errstate(divide="ignore"):
             total = np.bincount(tokens.sentence, np.log(tokens.probability))
-        said = length > 0
-        rows.append(_histogram(test_set, "token confidence", tokens.probability, 1))
-        rows.append(
-            _histogram(test_set, "sentence confidence", np.exp(total[said] / length[said]), 1)
+        has_token = length > 0
+        histograms.append(_histogram(test_set, "token confidence", tokens.probability, 1))
+        histograms.append(
+            _histogram(
+                test_set, "sentence confidence", np.exp(total[has_token] / length[has_token]), 1
+            )
         )
     return Sheet(
-        "How confident the ensemble is",
-        "Probability that the posterior which decoded gave each token of the 1-best hypotheses, "
-        f"and the geometric mean of a sentence's, in {_N_BIN} bins.",
-        _joined(rows),
+        "Distribution of confidence",
+        "Probability of each token of the 1-best hypotheses under the posterior that was used for "
+        f"decoding, and the geometric mean of these probabilities per sentence, in {_N_BIN} bins.",
+        _joined(histograms),
         _draw_histograms,
-        "no test set was found by search",
+        "no test set was decoded by search",
     )
 
 
@@ -97,13 +107,11 @@ def _histogram(test_set: str, counted: str, values: FloatArray, highest: float) 
     )
 
 
-def _joined(rows: list[pd.DataFrame]) -> pd.DataFrame:
-    counted = [one for one in rows if one["n"].any()]
-    return (
-        pd.concat(counted, ignore_index=True)
-        if counted
-        else pd.DataFrame(columns=_HISTOGRAM_COLUMNS)
-    )
+def _joined(histograms: list[pd.DataFrame]) -> pd.DataFrame:
+    histograms = [histogram for histogram in histograms if histogram["n"].any()]
+    if not histograms:
+        return pd.DataFrame(columns=_HISTOGRAM_COLUMNS)
+    return pd.concat(histograms, ignore_index=True)
 
 
 def _draw_histograms(data: pd.DataFrame) -> Figure:
@@ -111,34 +119,24 @@ def _draw_histograms(data: pd.DataFrame) -> Figure:
     counted = list(dict.fromkeys(data["counted"]))
     figure, axes = panels(len(test_sets))
     for axis, test_set in zip(axes, test_sets, strict=True):
-        for place, what in enumerate(counted):
-            rows = data[(data["test_set"] == test_set) & (data["counted"] == what)]
+        for index, quantity in enumerate(counted):
+            rows = data[(data["test_set"] == test_set) & (data["counted"] == quantity)]
             edges = [*rows["low"], *rows["high"].iloc[-1:]]
-            axis.stairs(rows["share_percent"], edges, label=what, **outline(place))
+            axis.stairs(rows["share_percent"], edges, label=quantity, **outline(index))
         axis.set_title(test_set)
         axis.set_xlabel(counted[0] if len(counted) == 1 else "confidence")
-        axis.set_ylabel("percent of the set")
+        axis.set_ylabel("percent of the test set")
     shared_legend(figure, axes)
     return figure
 
 
-_SYSTEMS = {
-    "single": "single members",
-    **{name: f"ensemble, {shown}" for name, shown in POSTERIORS.items()},
-}
-_RELIABILITY_COLUMNS = [
-    "test_set", "level", "system", "low", "high", "n", "confidence", "right", "ece_percent"
-]  # fmt: skip
-_LEAST_ITEMS = 10  # of a bin that is drawn
-_RIGHT = {"token": "tokens that match the reference", "sequence": "mean sentence quality"}
-
-
 def reliability_diagrams(evidence: TaskEvidence) -> Sheet:
-    """Accuracy over confidence for single members and both combinations, a panel a set and level.
+    """Accuracy against confidence for single members and both combinations.
 
-    Data: test_set, level (token or sequence), system (single, prex, expr), low and high of the bin,
-    n tokens or sentences, their mean confidence and how right they are, both in [0, 1], and the
-    system's ece_percent. Tokens of all single members are taken together.
+    There is one panel per in-domain test set and level. Data: test_set, level (token or sequence),
+    system (single, prex, expr), low and high (the bin), n (tokens or sentences), confidence and
+    right (their mean confidence and accuracy, both in [0, 1]) and ece_percent (of the system). All
+    single members are pooled.
     """
     systems: dict[str, dict[str, list[str]]] = {}
     for name in POSTERIORS:
@@ -151,41 +149,47 @@ def reliability_diagrams(evidence: TaskEvidence) -> Sheet:
         row
         for test_set, parts in systems.items()
         for system in _SYSTEMS
-        for row in _rows(evidence, test_set, system, parts.get(system, []))
+        for row in _reliability_rows(evidence, test_set, system, parts.get(system, []))
     ]
     return Sheet(
-        "Reliability of confidence",
-        "Token: probability under the posterior that decoded, against whether the token matches "
-        "the reference in a Levenshtein alignment of sub-word units. Sequence: geometric mean of "
-        "the token probabilities, against sentence BLEU / 100 or 1 - WER (at least 0). On the "
-        f"diagonal the two agree. Bins with fewer than {_LEAST_ITEMS} items are not drawn.",
+        "Reliability diagrams",
+        "Token level: the probability of a token under the posterior that was used for decoding, "
+        "compared with whether the token matches the reference in a Levenshtein alignment of "
+        "subwords. Sequence level: the geometric mean of the token probabilities, compared with "
+        "sentence BLEU / 100 or 1 - WER (at least 0). A calibrated system lies on the diagonal. "
+        f"Bins with fewer than {_LEAST_ITEMS} items are not drawn.",
         pd.DataFrame(rows, columns=_RELIABILITY_COLUMNS),
         _draw_reliability,
-        "no in-domain test set was decoded by search and has references",
+        "no in-domain test set with references was decoded by search",
     )
 
 
-def _rows(
+def _reliability_rows(
     evidence: TaskEvidence, test_set: str, system: str, parts: list[str]
 ) -> list[dict[str, object]]:
-    found = [
+    by_part = [
         calibrated_forecasts(part, evidence.decodes, evidence.uncertainty, evidence.quality)
         for part in parts
     ]
     rows: list[dict[str, object]] = []
     for level in LEVELS:
-        given = [one[level] for one in found]
-        usable = [one for one in given if isinstance(one, Forecasts)]
+        of_level = [forecasts[level] for forecasts in by_part]
+        usable = [forecasts for forecasts in of_level if isinstance(forecasts, Forecasts)]
         if not usable:
             continue
-        together = Forecasts(
-            np.concatenate([one.confidence for one in usable]),
-            np.concatenate([one.right for one in usable]),
-            np.concatenate([one.sentence for one in usable]),
+        pooled = Forecasts(
+            np.concatenate([forecasts.confidence for forecasts in usable]),
+            np.concatenate([forecasts.right for forecasts in usable]),
+            np.concatenate([forecasts.sentence for forecasts in usable]),
         )
-        ece = float(np.mean([expected_calibration_error(o.confidence, o.right) for o in usable]))
-        shared = {"test_set": test_set, "level": level, "system": system, "ece_percent": ece}
-        rows += [{**shared, **asdict(one)} for one in reliability(together)]
+        errors = [expected_calibration_error(own.confidence, own.right) for own in usable]
+        shared = {
+            "test_set": test_set,
+            "level": level,
+            "system": system,
+            "ece_percent": float(np.mean(errors)),
+        }
+        rows += [{**shared, **asdict(reliability_bin)} for reliability_bin in reliability(pooled)]
     return rows
 
 
@@ -193,8 +197,8 @@ def _draw_reliability(data: pd.DataFrame) -> Figure:
     shown = list(dict.fromkeys(zip(data["test_set"], data["level"], strict=True)))
     figure, axes = panels(len(shown), most_columns=2)
     for axis, (test_set, level) in zip(axes, shown, strict=True):
-        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="agreement")
-        for place, (system, label) in enumerate(_SYSTEMS.items()):
+        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
+        for index, (system, label) in enumerate(_SYSTEMS.items()):
             rows = data[
                 (data["test_set"] == test_set)
                 & (data["level"] == level)
@@ -202,11 +206,11 @@ def _draw_reliability(data: pd.DataFrame) -> Figure:
                 & (data["n"] >= _LEAST_ITEMS)
             ]
             if len(rows):
-                style = line(place, len(rows)) | {"markevery": 1}
+                style = line(index, len(rows)) | {"markevery": 1}
                 axis.plot(rows["confidence"], rows["right"], label=label, **style)
         axis.set_title(f"{test_set}, {level}")
-        axis.set_xlabel(f"mean confidence of the {level}s in a bin")
-        axis.set_ylabel(_RIGHT[level])
+        axis.set_xlabel(f"mean confidence of the {level}s in the bin")
+        axis.set_ylabel(_ACCURACY[level])
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
     shared_legend(figure, axes)

@@ -1,8 +1,8 @@
-"""A figure before it is drawn: its tidy data, and the function that draws them."""
+"""Figures as tidy data with a function that draws them, their style, and their files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pipeline.errors import ConfigError
+from pipeline.report.figures.evidence import TaskEvidence
+from pipeline.run.files import write_json
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 _STYLE = {
     "font.family": "sans-serif",
@@ -33,20 +36,20 @@ _STYLE = {
     "figure.dpi": 100,
     "savefig.dpi": 160,
     "svg.hashsalt": "figures",
-    # Text stays text: smaller files that a screen reader can read.
+    # Keep text as text: files are smaller, and screen readers can read them.
     "svg.fonttype": "none",
 }
-# Dark to light, told apart by eyes without colour vision and on a grey printer.
+# Distinguishable with colour blindness and in grey.
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7a5a00", "#8c8c8c")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 1)), (0, (3, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x", "P", "*")
 _PANEL_INCHES = (3.3, 2.6)
-_LEGEND_COLUMNS = 2  # that fit below a panel
+_LEGEND_COLUMNS_PER_PANEL = 2
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Within the block figures are drawn and saved in this style, whatever the user's own."""
+    """Draw and save figures in the style of the report, whatever style the user has set."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -55,26 +58,26 @@ def styled() -> Iterator[None]:
         yield
 
 
-def line(place: int, n_point: int) -> dict[str, Any]:
-    """Colour, dashes and sparse markers of the line at a place in a legend."""
+def line(index: int, n_point: int) -> dict[str, Any]:
+    """Colour, dashes and sparse markers of the line with this index in the legend."""
     return {
-        "color": _COLOURS[place % len(_COLOURS)],
-        "linestyle": _DASHES[place % len(_DASHES)],
-        "marker": _MARKERS[place % len(_MARKERS)],
-        # Shifted from line to line, so that markers do not hide each other.
-        "markevery": (place % max(1, n_point // 8), max(1, n_point // 8)),
+        "color": _COLOURS[index % len(_COLOURS)],
+        "linestyle": _DASHES[index % len(_DASHES)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+        # Each line has a different offset, so that markers do not hide each other.
+        "markevery": (index % max(1, n_point // 8), max(1, n_point // 8)),
     }
 
 
-def outline(place: int) -> dict[str, Any]:
-    """The first of overlaid histograms filled in light grey, the others outlined."""
-    if place == 0:
+def outline(index: int) -> dict[str, Any]:
+    """Style of overlaid histograms: the first is filled in light grey, the others are outlined."""
+    if index == 0:
         return {"fill": True, "facecolor": "0.8", "edgecolor": "0.5"}
-    return {"color": _COLOURS[place], "linestyle": _DASHES[place], "linewidth": 1.4}
+    return {"color": _COLOURS[index], "linestyle": _DASHES[index], "linewidth": 1.4}
 
 
 def panels(n_panel: int, most_columns: int = 3) -> tuple[Figure, Sequence[Axes]]:
-    """A figure of `n_panel` panels side by side, in rows of at most `most_columns`."""
+    """A figure of `n_panel` panels in rows of at most `most_columns`."""
     from matplotlib.figure import Figure
 
     n_column = min(n_panel, most_columns)
@@ -88,29 +91,29 @@ def panels(n_panel: int, most_columns: int = 3) -> tuple[Figure, Sequence[Axes]]
 
 
 def shared_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One legend below all panels, each label once."""
+    """Draw one legend below all panels, with each label once."""
     handles: dict[str, Any] = {}
-    for one in axes:
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=min(_LEGEND_COLUMNS * _columns(axes), len(handles)),
+        ncols=min(_LEGEND_COLUMNS_PER_PANEL * _columns(axes), len(handles)),
         handlelength=4,
     )
 
 
 def whole_numbers(axis: Axes) -> None:
-    """Ticks of the horizontal axis at whole numbers only."""
+    """Restrict the ticks of the horizontal axis to whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _columns(axes: Sequence[Axes]) -> int:
-    """How many columns of panels a figure has."""
+    """The number of columns of panels in a figure."""
     grid = axes[0].get_gridspec()
     return 1 if grid is None else int(grid.ncols)
 
@@ -120,9 +123,9 @@ Draw = Callable[[pd.DataFrame], "Figure"]
 
 @dataclass(frozen=True)
 class Sheet:
-    """Title, caption and tidy data of a figure, a row a point, and how it is drawn.
+    """A figure that is not drawn yet: title, caption, tidy data, and the function that draws them.
 
-    Without rows there is no picture, and `reason` says why.
+    `data` has one row per point. If it is empty there is no picture, and `reason` says why.
     """
 
     title: str
@@ -132,13 +135,46 @@ class Sheet:
     reason: str = ""
 
 
-def write_sheet(folder: Path, name: str, sheet: Sheet) -> list[Path]:
-    """Write {name}.csv, and {name}.svg and .png where there is something to draw.
+MakeSheet = Callable[[TaskEvidence], Sheet]
+
+
+def make_figures(
+    folder: Path, evidence: TaskEvidence, figures: Mapping[str, MakeSheet]
+) -> list[dict[str, Any]]:
+    """Write each figure as {task}_{name}.csv, .svg and .png, and their list {task}_figures.json.
+
+    Returns the list. Its entries have name, task, title, caption, files and reason (why there is no
+    picture, otherwise empty). Raises ConfigError if a function of report.figures does not return a
+    Sheet.
+    """
+    listed = []
+    for name, make in figures.items():
+        sheet = make(evidence)
+        if not isinstance(sheet, Sheet):
+            raise ConfigError(
+                f"report.figures.{name}: the function must return a Sheet (got {sheet!r}). "
+                "Name another function."
+            )
+        files = _write_sheet(folder, f"{evidence.task}_{name}", sheet)
+        listed.append(
+            {
+                "name": name,
+                "task": evidence.task,
+                "title": sheet.title,
+                "caption": sheet.caption,
+                "files": [path.name for path in files],
+                "reason": sheet.reason if sheet.data.empty else "",
+            }
+        )
+    write_json(folder / f"{evidence.task}_figures.json", listed)
+    return listed
+
+
+def _write_sheet(folder: Path, name: str, sheet: Sheet) -> list[Path]:
+    """Write {name}.csv and, unless the data are empty, {name}.svg and {name}.png.
 
     The same data give the same bytes.
     """
-    from pipeline.report.figures.drawing import styled
-
     paths = [folder / f"{name}.csv"]
     sheet.data.to_csv(
         paths[0], index=False, lineterminator="\n", float_format="%.6g", encoding="utf-8"
@@ -150,5 +186,5 @@ def write_sheet(folder: Path, name: str, sheet: Sheet) -> list[Path]:
         for suffix, absent in (("svg", ("Date", "Creator")), ("png", ("Software",))):
             paths.append(folder / f"{name}.{suffix}")
             figure.savefig(paths[-1], metadata=dict.fromkeys(absent))
-            figure.set_layout_engine(None)  # the second file has the layout of the first
+            figure.set_layout_engine(None)  # keeps the layout of the first file for the second
     return paths

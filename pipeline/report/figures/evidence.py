@@ -1,4 +1,4 @@
-"""What the figures of a task are made from: its decode stores and the measures beside them."""
+"""What the figures of a task are made from: its decodes and their measures."""
 
 from __future__ import annotations
 
@@ -18,30 +18,17 @@ from pipeline.quality.registry import Quality
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.store import SEARCHES, SUBSET
 
-_QUALITIES = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
-
-
-def error(quality: Quality) -> str:
-    """The error of a sentence in words, with its unit."""
-    if quality.name == "bleu":
-        return "100 - sentence BLEU, percent"
-    return f"{sentence_quality(quality)}, percent"
-
-
-def sentence_quality(quality: Quality) -> str:
-    """The quality metric of a single sentence in words."""
-    return _QUALITIES.get(quality.name, f"sentence {quality.name}")
-
-
-_MAIN = "random_init"
+_MAIN_ENSEMBLE = "random_init"
+_SENTENCE_QUALITY = {"bleu": "sentence BLEU", "wer_percent": "sentence WER"}
 
 
 @dataclass(frozen=True)
 class TaskEvidence:
-    """The decodes of a task (part -> decode), their measures, and how they are judged.
+    """The decodes of a task (part -> decode), their measures, and how they are evaluated.
 
-    `uncertainty`: the folder of the measures, a folder a part; `baseline`: the in-domain test set
-    that others are told apart from; `quality`: how good a sentence is; `seed`: of drawn subsets.
+    `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
+    out-of-domain test sets are compared with. `quality` scores sentences, and `seed` is used to
+    draw subsets of members.
     """
 
     task: str
@@ -54,24 +41,24 @@ class TaskEvidence:
 
     @property
     def ensemble(self) -> str:
-        """The kind of the ensemble that figures are about: random_init where the run has it."""
+        """The ensemble in the figures: random_init if the run has it, otherwise the first one."""
         kinds = dict.fromkeys(
             decode.cell.ensemble
             for decode in self.decodes.values()
             if decode.cell.hypotheses != "-" and decode.cell.ensemble not in ("single", SUBSET)
         )
-        return _MAIN if _MAIN in kinds or not kinds else next(iter(kinds))
+        return _MAIN_ENSEMBLE if _MAIN_ENSEMBLE in kinds or not kinds else next(iter(kinds))
 
     def searched(self, hypotheses: str = "prex") -> dict[str, str]:
-        """Test set -> the part that the ensemble found by search, under one combination."""
+        """Test set -> the part that the ensemble decoded by search with this combination."""
         return self._parts(SEARCHES, hypotheses)
 
     def forced(self) -> dict[str, str]:
-        """Test set -> the part in which the ensemble scored its references."""
+        """Test set -> the part in which the ensemble scored the references."""
         return self._parts(("teacher_forcing",), "reference")
 
     def baseline_first(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """The parts with that of the baseline first, then in-domain sets, then the others."""
+        """The parts ordered by test set: the baseline, other in-domain sets, all others."""
 
         def rank(name: str) -> tuple[bool, bool]:
             return name != self.baseline, not self.decodes[parts[name]].in_domain
@@ -79,12 +66,12 @@ class TaskEvidence:
         return {name: parts[name] for name in sorted(parts, key=rank)}
 
     def in_domain(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """The parts of in-domain test sets, the baseline first."""
+        """The parts of the in-domain test sets, the baseline first."""
         ordered = self.baseline_first(parts)
         return {name: part for name, part in ordered.items() if self.decodes[part].in_domain}
 
     def errors(self, part: str) -> FloatArray:
-        """The error of each sentence in percent, NaN where it cannot be scored."""
+        """The error of each sentence in percent, NaN if it cannot be scored: [sentence]."""
         if part not in self._errors:
             self._errors[part] = self.decodes[part].errors_percent(
                 self.quality.sentence_error_percent
@@ -92,9 +79,9 @@ class TaskEvidence:
         return self._errors[part]
 
     def one_best_measures(self, part: str) -> SentenceMeasures | None:
-        """The length-normalised measures of the 1-best hypotheses; None where B = 1 is not there.
+        """The length-normalised measures of the 1-best hypotheses; None if B = 1 was not computed.
 
-        Raises DataError where the part has no measures.
+        Raises DataError if the part has no measures.
         """
         path = self.uncertainty / part / "sequence.parquet"
         grid = read_measures(path, len(self.decodes[part].texts))
@@ -114,3 +101,15 @@ def usable(errors: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArr
     """Errors and values of the sentences that have both."""
     used = ~np.isnan(errors) & ~np.isnan(values)
     return errors[used], values[used]
+
+
+def error_text(quality: Quality) -> str:
+    """The error of a sentence in words, with its unit."""
+    if quality.name == "bleu":
+        return "100 - sentence BLEU, percent"
+    return f"{quality_text(quality)}, percent"
+
+
+def quality_text(quality: Quality) -> str:
+    """The quality metric of a single sentence in words."""
+    return _SENTENCE_QUALITY.get(quality.name, f"sentence {quality.name}")

@@ -1,4 +1,4 @@
-"""Rejection curves of the in-domain test sets, and one that explains the rejection ratio."""
+"""Rejection curves of the in-domain test sets, and a figure that explains the rejection ratio."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.metrics.rejection import rejection_curve
-from pipeline.report.figures import evidence as names
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend
-from pipeline.report.figures.evidence import TaskEvidence, usable
+from pipeline.report.figures.evidence import TaskEvidence, error_text, usable
 from pipeline.report.names import short_label
 
 if TYPE_CHECKING:
@@ -21,20 +20,21 @@ _EXAMPLE = "prex_entropy_s"
 _RANDOM, _ORACLE = "random", "oracle"
 _COLUMNS = ["test_set", "order", "replaced_percent", "error_percent", "prr_percent", "error"]
 _REPLACED_PERCENT = np.linspace(0, 100, 101)
-_NO_SET = "no in-domain test set has both measures at B = 1 and references"
+_NO_SET = "no in-domain test set has references and measures at B = 1"
 
 
 def rejection_curves(evidence: TaskEvidence) -> Sheet:
-    """Curves of chosen measures between the oracle's and a random order's, and their gain.
+    """Rejection curves of selected measures, of the oracle and of random order, and their gain.
 
-    Data: test_set, order (a measure, oracle or random), replaced_percent of the sentences, the mean
-    error_percent left, the order's prr_percent, what the error is. Source: `fig:apn-seq-rejection`.
+    Data: test_set, order (a measure, oracle or random), replaced_percent (of the sentences),
+    error_percent (the mean error that remains), prr_percent (of the order) and error (what the
+    error is). Source: `fig:apn-seq-rejection`.
     """
     return Sheet(
         "Rejection curves",
-        "Mean error of the 1-best hypotheses left after the most uncertain sentences are replaced "
-        "by their references, at B = 1, and how much less that is than in random order. Oracle: "
-        "largest error first. Random: in expectation.",
+        "Mean error of the 1-best hypotheses that remains when the most uncertain sentences are "
+        "replaced by their references (B = 1), and the gain over random order. Oracle: the "
+        "sentences with the largest error are replaced first. Random: the expectation.",
         _curves(evidence, _MEASURES),
         _draw_curves,
         _NO_SET,
@@ -42,17 +42,17 @@ def rejection_curves(evidence: TaskEvidence) -> Sheet:
 
 
 def rejection_example(evidence: TaskEvidence) -> Sheet:
-    """The two areas whose quotient is the prediction rejection ratio, shaded.
+    """Shade the two areas whose ratio is the prediction rejection ratio (PRR).
 
-    Data: as of `rejection_curves`, of one test set and one measure. Source:
+    Data: as in `rejection_curves`, for one test set and one measure. Source:
     `fig:rejection-curves-pn`.
     """
     data = _curves(evidence, (_EXAMPLE,))
     first = data[data["test_set"] == data["test_set"].iloc[0]] if len(data) else data
     return Sheet(
-        "What the prediction rejection ratio is",
-        "The area between the curve of the measure and the random line (right), as a percentage of "
-        "the area between the oracle and the random line (left).",
+        "The prediction rejection ratio (PRR)",
+        "PRR is the area between the measure's curve and the random line (right) as a percentage "
+        "of the area between the oracle's curve and the random line (left).",
         first,
         _draw_example,
         _NO_SET,
@@ -61,15 +61,15 @@ def rejection_example(evidence: TaskEvidence) -> Sheet:
 
 def _curves(evidence: TaskEvidence, measures: tuple[str, ...]) -> pd.DataFrame:
     rows = []
-    error_name = names.error(evidence.quality)
+    error_name = error_text(evidence.quality)
     for test_set, part in evidence.in_domain(evidence.searched()).items():
         measured = evidence.one_best_measures(part)
         if measured is None:
             continue
-        everything = evidence.errors(part)
+        errors_of_part = evidence.errors(part)
         orders = {name: measured.values[name] for name in measures if name in measured.values}
-        for order, values in {**orders, _ORACLE: everything}.items():
-            errors, uncertainty = usable(everything, values)
+        for order, values in {**orders, _ORACLE: errors_of_part}.items():
+            errors, uncertainty = usable(errors_of_part, values)
             if not len(errors):
                 continue
             oracle = rejection_curve(errors, errors)
@@ -89,13 +89,15 @@ def _curves(evidence: TaskEvidence, measures: tuple[str, ...]) -> pd.DataFrame:
                 )
             )
             if order == _ORACLE:
-                straight = errors.mean() * (1 - _REPLACED_PERCENT / 100)
-                rows.append(rows[-1].assign(order=_RANDOM, error_percent=straight, prr_percent=0.0))
+                random_error = errors.mean() * (1 - _REPLACED_PERCENT / 100)
+                rows.append(
+                    rows[-1].assign(order=_RANDOM, error_percent=random_error, prr_percent=0.0)
+                )
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=_COLUMNS)
 
 
 def _draw_curves(data: pd.DataFrame) -> Figure:
-    """Two panels a test set: the curves, and how far each lies below the random line."""
+    """Draw two panels per test set: the curves, and how far each lies below the random line."""
     test_sets = list(dict.fromkeys(data["test_set"]))
     figure, axes = panels(2 * len(test_sets), most_columns=2)
     orders = list(dict.fromkeys(data["order"]))
@@ -103,20 +105,20 @@ def _draw_curves(data: pd.DataFrame) -> Figure:
         curve, gain = axes[2 * row : 2 * row + 2]
         of_set = data[data["test_set"] == test_set]
         random = of_set.loc[of_set["order"] == _RANDOM, "error_percent"].to_numpy()
-        for place, order in enumerate(orders):
+        for index, order in enumerate(orders):
             rows = of_set[of_set["order"] == order]
             if rows.empty:
                 continue
             replaced, error = rows["replaced_percent"], rows["error_percent"].to_numpy()
-            style = line(place, len(rows))
+            style = line(index, len(rows))
             label = order if order in (_ORACLE, _RANDOM) else short_label(order)
             curve.plot(replaced, error, label=label, **style)
             gain.plot(replaced, random - error, label=label, **style)
         curve.set_title(test_set)
-        curve.set_ylabel(f"mean error left\n({data['error'].iloc[0]})")
+        curve.set_ylabel(f"remaining mean error\n({data['error'].iloc[0]})")
         curve.set_ylim(bottom=0)
         gain.set_title(f"{test_set}, gain")
-        gain.set_ylabel("less error than random, points")
+        gain.set_ylabel("gain over random order, points")
         for axis in (curve, gain):
             axis.set_xlabel("sentences replaced, percent")
     shared_legend(figure, axes)
@@ -129,12 +131,12 @@ def _draw_example(data: pd.DataFrame) -> Figure:
     curves = {str(order): rows["error_percent"].to_numpy() for order, rows in data.groupby("order")}
     measure = next(order for order in curves if order not in (_ORACLE, _RANDOM))
     ratio = data.loc[data["order"] == measure, "prr_percent"].iloc[0]
-    shown = f"{short_label(measure)}: PRR {ratio:.1f} percent"
+    measure_label = f"{short_label(measure)}: PRR {ratio:.1f} percent"
     for axis, order, hatch in zip(axes, (_ORACLE, measure), ("///", "..."), strict=True):
-        label = _ORACLE if order == _ORACLE else shown
+        label = _ORACLE if order == _ORACLE else measure_label
         axis.plot(replaced, curves[_RANDOM], label=_RANDOM, **line(1, len(replaced)))
-        place = 0 if order == _ORACLE else 2
-        axis.plot(replaced, curves[order], label=label, **line(place, len(replaced)))
+        index = 0 if order == _ORACLE else 2
+        axis.plot(replaced, curves[order], label=label, **line(index, len(replaced)))
         axis.fill_between(
             replaced,
             curves[order],
@@ -146,7 +148,7 @@ def _draw_example(data: pd.DataFrame) -> Figure:
         )
         axis.set_title(f"{data['test_set'].iloc[0]}: area of {label.split(':')[0]}")
         axis.set_xlabel("sentences replaced, percent")
-        axis.set_ylabel(f"mean error left\n({data['error'].iloc[0]})")
+        axis.set_ylabel(f"remaining mean error\n({data['error'].iloc[0]})")
         axis.set_ylim(bottom=0)
     shared_legend(figure, axes)
     return figure

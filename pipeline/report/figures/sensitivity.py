@@ -1,4 +1,4 @@
-"""How error and OOD detection depend on the beam B and the importance temperature T."""
+"""Error and OOD detection against the number of hypotheses B and the importance temperature T."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ from pipeline.uncertainty.sequence import Grid, sequence_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Total and knowledge uncertainty by both estimators, as in the paper's figures.
+# Total and knowledge uncertainty with both estimators, as in the paper's figures.
 _MEASURES = ("prex_entropy_c", "prex_entropy_s", "prex_rmi_c", "prex_rmi_s")
 _TEMPERATURES = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 _COLUMNS = ["test_set", "metric", "setting", "at", "measure", "percent"]
 _LABELS = {"prr": "error detection:\nPRR, percent", "roc_auc": "OOD detection:\nROC-AUC, percent"}
 _AXES = {"beam": "hypotheses B", "temperature": "importance temperature T"}
 
-# (setting's value, measure) -> [sentence]
-Sweep: TypeAlias = dict[tuple[float, str], FloatArray]
+# (value of the setting, measure) -> [sentence]
+_MeasuresBySetting: TypeAlias = dict[tuple[float, str], FloatArray]
 
 
 def sensitivity_to_beam(evidence: TaskEvidence) -> Sheet:
-    """PRR and ROC-AUC over B = 1 to the beam, at T = 1, a panel a test set and metric.
+    """PRR and ROC-AUC for B from 1 to the beam at T = 1, one panel per test set.
 
-    Data: test_set, metric (prr or roc_auc), setting (beam), its value `at`, measure, percent.
+    Data: test_set, metric (prr or roc_auc), setting (beam), at (its value), measure, percent.
     Source: `fig-apn:ablation-seq-beamsize`, `fig-apn:ablation-ood-beamsize`.
     """
     return _sheet(
         evidence,
         "beam",
         "Sensitivity to the number of hypotheses",
-        "Measures over the first B hypotheses of the one beam, importance-weighted at T = 1, "
-        "length-normalised. ROC-AUC is against {}.",
+        "Measures over the first B hypotheses of one beam, with importance weights at T = 1 and "
+        "length normalisation. ROC-AUC is computed against {}.",
         lambda most: Grid(beam=range(1, most + 1), temperature=[1.0], length_norm=[True]),
     )
 
 
 def sensitivity_to_temperature(evidence: TaskEvidence) -> Sheet:
-    """PRR and ROC-AUC over T of the importance weights, at the whole beam.
+    """PRR and ROC-AUC against the temperature of the importance weights, over the whole beam.
 
-    Data: test_set, metric (prr or roc_auc), setting (temperature), its value `at`, measure,
+    Data: test_set, metric (prr or roc_auc), setting (temperature), at (its value), measure,
     percent. Source: `fig-apn:ablation-seq-temp`, `fig-apn:ablation-ood-temp`.
     """
     return _sheet(
         evidence,
         "temperature",
         "Sensitivity to the importance temperature",
-        "Measures over all hypotheses of the beam, which a higher T weights more alike, "
-        "length-normalised. ROC-AUC is against {}.",
+        "Measures over all hypotheses of the beam, with length normalisation. A higher T makes "
+        "the importance weights more equal. ROC-AUC is computed against {}.",
         lambda most: Grid(beam=[most], temperature=_TEMPERATURES, length_norm=[True]),
     )
 
@@ -72,18 +72,18 @@ def _sheet(
     caption: str,
     grid_of: Callable[[int], Grid],
 ) -> Sheet:
-    """The figure of one setting; `grid_of` gives the grid for the most hypotheses of a sentence."""
-    found = evidence.searched()
+    """The figure of one setting; `grid_of` maps the largest number of hypotheses to a grid."""
+    parts = evidence.searched()
     rows: list[dict[str, object]] = []
     reason = f"{evidence.baseline} was not decoded by {evidence.ensemble}"
-    if evidence.baseline in found:
-        reason = "no test set has references, and none is told apart from the in-domain one"
-        most = _most_hypotheses(evidence, found[evidence.baseline])
-        sweeps = {
-            test_set: _sweep(evidence, part, setting, grid_of(most))
-            for test_set, part in found.items()
+    if evidence.baseline in parts:
+        reason = "no in-domain test set has references, and there is no out-of-domain test set"
+        most = _most_hypotheses(evidence, parts[evidence.baseline])
+        measures = {
+            test_set: _measures_by_setting(evidence, part, setting, grid_of(most))
+            for test_set, part in parts.items()
         }
-        rows = [{"setting": setting, **row} for row in _detection(evidence, found, sweeps)]
+        rows = [{"setting": setting, **row} for row in _detection(evidence, parts, measures)]
     return Sheet(
         title,
         caption.format(evidence.baseline),
@@ -98,7 +98,9 @@ def _most_hypotheses(evidence: TaskEvidence, part: str) -> int:
         return int(np.diff(store.hypothesis_offset).max(initial=1))
 
 
-def _sweep(evidence: TaskEvidence, part: str, setting: str, grid: Grid) -> Sweep:
+def _measures_by_setting(
+    evidence: TaskEvidence, part: str, setting: str, grid: Grid
+) -> _MeasuresBySetting:
     with open_store(evidence.decodes[part].path) as store:
         table = _table(store, grid)
     return {
@@ -116,17 +118,17 @@ def _table(store: Store, grid: Grid) -> pd.DataFrame:
 
 
 def _detection(
-    evidence: TaskEvidence, found: dict[str, str], sweeps: dict[str, Sweep]
+    evidence: TaskEvidence, parts: dict[str, str], measures: dict[str, _MeasuresBySetting]
 ) -> Iterator[dict[str, object]]:
-    """PRR of the in-domain sets and ROC-AUC of the others, where they are defined."""
-    for test_set, part in evidence.baseline_first(found).items():
+    """PRR of the in-domain test sets and ROC-AUC of the others, if they are defined."""
+    for test_set, part in evidence.baseline_first(parts).items():
         in_domain = evidence.decodes[part].in_domain
         errors = evidence.errors(part)
-        for (at, name), values in sweeps[test_set].items():
+        for (at, name), values in measures[test_set].items():
             if in_domain:
                 percent = prediction_rejection_ratio(*usable(errors, values))
             else:
-                inside = sweeps[evidence.baseline].get((at, name), np.empty(0))
+                inside = measures[evidence.baseline].get((at, name), np.empty(0))
                 percent = roc_auc(inside[~np.isnan(inside)], values[~np.isnan(values)])
             if np.isfinite(percent):
                 yield {
@@ -143,13 +145,13 @@ def _draw(data: pd.DataFrame, label: str, logarithmic: bool) -> Figure:
     figure, axes = panels(len(test_sets))
     for axis, test_set in zip(axes, test_sets, strict=True):
         rows = data[data["test_set"] == test_set]
-        for place, name in enumerate(_MEASURES):
+        for index, name in enumerate(_MEASURES):
             points = rows[rows["measure"] == name]
             axis.plot(
                 points["at"],
                 points["percent"],
                 label=short_label(name),
-                **line(place, len(points)),
+                **line(index, len(points)),
             )
         axis.set_title(test_set)
         axis.set_xlabel(label)

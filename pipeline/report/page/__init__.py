@@ -1,4 +1,4 @@
-"""The report as one self-contained page: `write_page`, and what it takes."""
+"""The report as one self-contained HTML page."""
 
 from pipeline.report.page.browse import TaskFolders
 from pipeline.report.page.render import PageContent, PageFigure, page_figures, write_page

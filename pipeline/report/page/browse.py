@@ -1,4 +1,4 @@
-"""Which decodes the page lets one browse: one a test set, chosen by a rule that the page tells."""
+"""Choose the decode of each test set whose sentences can be browsed on the page."""
 
 from __future__ import annotations
 
@@ -17,56 +17,19 @@ from pipeline.quality.registry import QUALITIES
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
-from pipeline.run.artifacts import read_manifest
+from pipeline.run.artifacts import read_manifest, sealed_file
+from pipeline.run.files import file_sha256
 from pipeline.store import Store, open_store
-
-
-def read_pieces(path: Path, vocab_size: int) -> list[str]:
-    """The unit of every token id: [vocab].
-
-    Raises DataError if there is no dictionary, or one of other units than the store counts.
-    """
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.prepare first")
-    pieces = read_vocabulary(path)
-    if len(pieces) != vocab_size:
-        wanted, found = (size - len(SPECIAL_TOKENS) for size in (vocab_size, len(pieces)))
-        raise DataError(
-            f"{path} must list the {wanted} units of the decode store, "
-            f"got {found}: run python -m stages.prepare and stages.decode"
-        )
-    return pieces
-
-
-def ordered_test_sets(cells: Iterable[Cell], task: str) -> list[str]:
-    """The baseline first, then sets with decodes of single members, then those only scored.
-
-    The baseline is told by having no ROC-AUC: the others are told apart from it.
-    """
-    by_set: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.task == task:
-            by_set.setdefault(cell.test_set, []).append(cell)
-
-    def rank(name: str) -> tuple[bool, bool, bool]:
-        own = by_set[name]
-        return (
-            all(cell.regime == "teacher_forcing" for cell in own),
-            any(cell.metric == "roc_auc" for cell in own),
-            all(cell.ensemble != "single" for cell in own),
-        )
-
-    return sorted(by_set, key=rank)
-
 
 _PAPER_ENSEMBLE = "random_init"
 
 
 @dataclass(frozen=True)
 class TaskFolders:
-    """Where the results of a task are: its parts of decode and of uncertainty, and its data card.
+    """Where the results of a task are: the folders of decode and uncertainty, and the data card.
 
-    `dictionary` lists the target units as fairseq does; without one, tokens are shown by their ids.
+    `dictionary` is the fairseq dictionary of the target vocabulary. Without it, tokens are shown by
+    their ids.
     """
 
     name: str
@@ -75,12 +38,33 @@ class TaskFolders:
     data_card: Path | None = None
     dictionary: Path | None = None
 
+    @classmethod
+    def below(cls, root: Path, name: str) -> TaskFolders:
+        """The folders of a task below `io.root`.
+
+        A dictionary is used only if all languages share it, because the target language of the
+        task is not known here.
+        """
+        prepared = root / "prepare" / name
+        dictionaries = [
+            sealed_file(prepared, f"fairseq/{path.name}")
+            for path in sorted((prepared / "fairseq").glob("dict.*.txt"))
+        ]
+        is_joint = len({file_sha256(path) for path in dictionaries}) == 1
+        return cls(
+            name,
+            root / "decode" / name,
+            root / "uncertainty" / name,
+            data_card=sealed_file(prepared, "data_card.md"),
+            dictionary=dictionaries[0] if is_joint else None,
+        )
+
 
 @dataclass(frozen=True)
 class BrowsableSet:
-    """A decode whose sentences the page embeds, as JSON text (its form: `sentence_data`).
+    """A decode whose sentences the page embeds, as the JSON text of `sentence_data`.
 
-    `n_sentence` counts the whole set, of which the page holds the first `n_embedded`.
+    `n_sentence` is the size of the test set, of which the page embeds the first `n_embedded`.
     """
 
     task: str
@@ -104,27 +88,27 @@ class BrowsableSet:
 def browsable_sets(
     task: TaskFolders, cells: pd.DataFrame, most_sentences: int
 ) -> list[BrowsableSet]:
-    """One measured decode a test set, with at most so many sentences.
+    """One decode with measures per test set, each with at most `most_sentences` sentences.
 
-    Of several decodes a search is taken before teacher forcing, the paper's ensemble before others,
-    PrEx before ExPr. `cells` are those of all tasks (pipeline.report.cells). Raises DataError or
-    StoreError for results that do not belong together.
+    Search is preferred to teacher forcing, the paper's ensemble to others, and PrEx to ExPr.
+    `cells` are the cells of all tasks. Raises DataError or StoreError for results that do not
+    belong together.
     """
     index = CellIndex(cells)
     wanted = index.ensemble(task.name, _PAPER_ENSEMBLE)
     chosen: dict[str, tuple[tuple[bool, ...], str]] = {}
     for part in read_manifest(task.decode):
         if not (task.uncertainty / part / "sequence.parquet").is_file():
-            continue  # members alone have no measures
+            continue  # decodes of single members have no measures
         with open_store(task.decode / part / "store.h5") as store:
             test_set = _attribute(store, "test_set")
-            less_wanted = (
+            preference = (  # lower is better
                 store.regime == "teacher_forcing",
                 _attribute(store, "ensemble") != wanted,
                 store.combination != "prex",
             )
-        if test_set not in chosen or less_wanted < chosen[test_set][0]:
-            chosen[test_set] = less_wanted, part
+        if test_set not in chosen or preference < chosen[test_set][0]:
+            chosen[test_set] = preference, part
     quality = _quality(index, task.name)
     return [
         _browsable(task, chosen[test_set][1], quality, most_sentences)
@@ -135,9 +119,9 @@ def browsable_sets(
 
 def _browsable(task: TaskFolders, part: str, quality: str, most_sentences: int) -> BrowsableSet:
     with open_store(task.decode / part / "store.h5") as store:
-        pieces = read_pieces(task.dictionary, store.vocab_size) if task.dictionary else None
+        subwords = read_subwords(task.dictionary, store.vocab_size) if task.dictionary else None
         data = sentence_data(
-            store, task.uncertainty / part, QUALITIES[quality], most_sentences, pieces
+            store, task.uncertainty / part, QUALITIES[quality], most_sentences, subwords
         )
         return BrowsableSet(
             task=task.name,
@@ -155,19 +139,58 @@ def _browsable(task: TaskFolders, part: str, quality: str, most_sentences: int) 
 
 
 def _quality(index: CellIndex, task: str) -> str:
-    """The quality metric that the cells of a task hold."""
-    found = dict.fromkeys(cell.metric for cell in index.cells if cell.task == task)
+    """The quality metric of the cells of a task."""
+    metrics = dict.fromkeys(cell.metric for cell in index.cells if cell.task == task)
     for name in QUALITIES:
-        if name in found:
+        if name in metrics:
             return name
     raise DataError(
-        f"the cells of {task} must hold one of {', '.join(QUALITIES)}, got {', '.join(found)}: "
-        "run python -m stages.metrics again"
+        f"cells of {task}: have none of the metrics {', '.join(QUALITIES)} "
+        f"(got {', '.join(metrics)}). Run python -m stages.metrics again."
     )
 
 
+def read_subwords(path: Path, vocab_size: int) -> list[str]:
+    """The subword of each token id: [vocab].
+
+    Raises DataError if the file is missing or its size differs from the vocabulary of the store.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file. Run python -m stages.prepare first.")
+    subwords = read_vocabulary(path)
+    if len(subwords) != vocab_size:
+        expected, actual = (size - len(SPECIAL_TOKENS) for size in (vocab_size, len(subwords)))
+        raise DataError(
+            f"{path}: must list the {expected} subwords of the decode store (got {actual}). "
+            "Run python -m stages.prepare and stages.decode again."
+        )
+    return subwords
+
+
+def ordered_test_sets(cells: Iterable[Cell], task: str) -> list[str]:
+    """The test sets of a task: the baseline, then sets that single members decoded, then others.
+
+    Sets that were only scored by teacher forcing come last. The baseline is the set without
+    ROC-AUC, because out-of-domain sets are compared with it.
+    """
+    by_set: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.task == task:
+            by_set.setdefault(cell.test_set, []).append(cell)
+
+    def rank(name: str) -> tuple[bool, bool, bool]:
+        own = by_set[name]
+        return (
+            all(cell.regime == "teacher_forcing" for cell in own),
+            any(cell.metric == "roc_auc" for cell in own),
+            all(cell.ensemble != "single" for cell in own),
+        )
+
+    return sorted(by_set, key=rank)
+
+
 def json_text(value: Any) -> str:
-    """JSON that no text can break out of: without '<' no tag and no comment begins in HTML."""
+    """JSON that is safe inside HTML: it contains no `<`, so no tag or comment can begin in it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 

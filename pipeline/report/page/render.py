@@ -1,4 +1,4 @@
-"""The page: what it shows, and one HTML file with style, script and data inside."""
+"""Render the report as one HTML file with style, script and data inside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,26 @@ from markupsafe import Markup
 from pipeline.report.claims import Verdict
 from pipeline.report.names import measure_label, task_name
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
-from pipeline.report.page.sections import card_html, claim_lines, header_cells
-from pipeline.report.page.summary import signature_parts, summaries
+from pipeline.report.page.sections import (
+    card_html,
+    claim_lines,
+    header_cells,
+    signature_parts,
+    summaries,
+)
 from pipeline.report.table import Table
+from pipeline.run.files import read_json
 
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2
 _ERROR_LABELS = {"bleu": "Error (100 \u2212 BLEU)", "wer_percent": "Error (WER %)"}
-# One script in the page: what runs while it is read stands in the last, constants above their use.
+# Joined into one script. The last file runs the page; the others only define functions.
 _SCRIPTS = ("dom", "numbers", "choice", "list", "sentence", "tokens", "cloud", "start")
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure: what it shows in a few words, its caption, and its SVG file, or why it has none."""
+    """A figure with its title, caption and SVG file, or the reason why it was not drawn."""
 
     title: str
     caption: str
@@ -40,29 +46,27 @@ class PageFigure:
 
     @property
     def address(self) -> str:
-        """The picture as a data address: as an image it can neither run nor load anything."""
+        """The picture as a data URL. As an image it can neither run scripts nor load files."""
         content = base64.b64encode(self.svg.read_bytes()).decode("ascii") if self.svg else ""
         return f"data:image/svg+xml;base64,{content}"
 
 
-def page_figures(folder: Path, listed: Sequence[Mapping[str, Any]]) -> list[PageFigure]:
-    """The figures of a folder, from the list that `make_figures` gives of a task."""
+def page_figures(folder: Path, task: str) -> list[PageFigure]:
+    """The figures of a task from the folder that `make_figures` wrote."""
     figures = []
-    for one in listed:
-        pictures = [folder / name for name in one["files"] if name.endswith(".svg")]
-        title = f"{task_name(one['task'])}: {one['title']}"
-        figures.append(
-            PageFigure(title, one["caption"], pictures[0] if pictures else None, one["reason"])
-        )
+    for entry in read_json(folder / f"{task}_figures.json", "metrics", list):
+        svg = next((folder / name for name in entry["files"] if name.endswith(".svg")), None)
+        title = f"{task_name(task)}: {entry['title']}"
+        figures.append(PageFigure(title, entry["caption"], svg, entry["reason"]))
     return figures
 
 
 @dataclass(frozen=True)
 class PageContent:
-    """All that the page shows.
+    """Everything that the page shows.
 
-    `cells` are those of all tasks (pipeline.report.cells), in tables or not; of each test set the
-    first `most_sentences` sentences can be browsed.
+    `cells` are the cells of all tasks, including those that are in no table. The first
+    `most_sentences` sentences of each test set can be browsed.
     """
 
     tables: Sequence[Table]
@@ -75,18 +79,17 @@ class PageContent:
 
 
 def write_page(path: Path, content: PageContent) -> None:
-    """Write the one self-contained file; it loads nothing, and its policy forbids to.
+    """Write the page as one self-contained file; its content security policy forbids requests.
 
-    The sentences of a test set are unpacked in the browser when the set is chosen.
-
-    Raises DataError or StoreError for results of a task that do not belong together.
+    The browser unpacks the sentences of a test set when the set is selected. Raises DataError or
+    StoreError for results of a task that do not belong together.
     """
     style = _asset("page.css")
     script = "\n".join(_asset(f"script/{name}.js") for name in _SCRIPTS)
     sets = [
-        one
+        browsable
         for task in content.tasks
-        for one in browsable_sets(task, content.cells, content.most_sentences)
+        for browsable in browsable_sets(task, content.cells, content.most_sentences)
     ]
     page = (
         _environment()
@@ -95,7 +98,7 @@ def write_page(path: Path, content: PageContent) -> None:
             content=content,
             tasks=summaries(content.cells, sets),
             claims=claim_lines(content.claims),
-            verdicts=Counter(one.verdict for one in content.claims),
+            verdicts=Counter(verdict.verdict for verdict in content.claims),
             cards=_cards(content.tasks),
             signatures=signature_parts(content.tables),
             style=Markup(style),
@@ -103,9 +106,11 @@ def write_page(path: Path, content: PageContent) -> None:
             policy=_policy(style, script),
             sets=sets,
             set_index=Markup(
-                json_text([_index_entry(place, one) for place, one in enumerate(sets)])
+                json_text(
+                    [_index_entry(number, browsable) for number, browsable in enumerate(sets)]
+                )
             ),
-            set_data=[_packed(one.json) for one in sets],
+            set_data=[_packed(browsable.json) for browsable in sets],
         )
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,19 +138,19 @@ def _cards(tasks: Sequence[TaskFolders]) -> dict[str, Markup]:
     return cards
 
 
-def _index_entry(place: int, one: BrowsableSet) -> dict[str, Any]:
+def _index_entry(number: int, browsable: BrowsableSet) -> dict[str, Any]:
     return {
-        "element": f"data-{place}",
-        "label": f"{task_name(one.task)}: {one.test_set}",
-        "decoded_by": one.decoded_by,
-        "error_label": _ERROR_LABELS[one.quality],
-        "n_sentence": one.n_sentence,
-        "measure_labels": {name: measure_label(name) for name in one.measures},
+        "element": f"data-{number}",
+        "label": f"{task_name(browsable.task)}: {browsable.test_set}",
+        "decoded_by": browsable.decoded_by,
+        "error_label": _ERROR_LABELS[browsable.quality],
+        "n_sentence": browsable.n_sentence,
+        "measure_labels": {name: measure_label(name) for name in browsable.measures},
     }
 
 
 def _packed(text: str) -> str:
-    """Base64 of gzip of a text, the same bytes for the same text; the script unpacks it."""
+    """The text compressed by gzip and encoded as base64; the script unpacks it."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
 
 
@@ -154,7 +159,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """A policy that allows this style and this script by their hashes, and nothing else."""
+    """A content security policy that allows this style and this script, and nothing else."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"

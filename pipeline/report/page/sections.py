@@ -1,60 +1,124 @@
-"""The headings of a table with the spans that HTML wants."""
+"""What the sections of the page show: summary, claims, table headings, data cards, signatures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+import pandas as pd
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from pipeline.metrics.cell import Cell
+from pipeline.quality.registry import QUALITIES
+from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
-from pipeline.report.names import task_name
+from pipeline.report.names import METRICS, decoder_name, task_name
+from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
 from pipeline.report.table import Table
 
-# What a sentence of a corpus may look like by chance, and what would lead out of the page.
-_OFF = ("link", "image", "autolink", "emphasis", "html_inline", "html_block")
+# Markdown that could occur in a sentence by chance, or that would lead out of the page.
+_DISABLED_MARKDOWN = ("link", "image", "autolink", "emphasis", "html_inline", "html_block")
 _DEEPEST_HEADING = 6
+_SYNTHETIC = "synthetic"
 
 
-def card_html(markdown: str, name: str, below_level: int) -> str:
-    """The card with headings from `below_level` + 1 on, tables in boxes that scroll.
+@dataclass(frozen=True)
+class SetSummary:
+    """A test set. `quality` is the cell of the ensemble's corpus metric, None if it has none."""
 
-    HTML, links and images in the text are shown as text; `name` tells the tables of several cards
-    apart for those who hear the page.
+    name: str
+    corpus: str
+    n_sentence: int | None
+    decoded_by: list[str]
+    quality: Cell | None
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the description of the corpus says that it is synthetic."""
+        return _SYNTHETIC in self.corpus.lower()
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """A task with its members and test sets.
+
+    `members` are those of the test sets that can be browsed. `absent` maps the test sets that the
+    run does not have to the reasons.
     """
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(_OFF)
-    shown: list[Token] = []
-    heading, n_table = "", 0
-    for token in parser.parse(markdown):
-        if token.type in ("heading_open", "heading_close"):
-            level = min(int(token.tag.removeprefix("h")) + below_level, _DEEPEST_HEADING)
-            token.tag = f"h{level}"
-        elif token.type == "inline" and shown[-1].type == "heading_open":
-            heading = token.content
-        elif token.type == "th_open":
-            token.attrSet("scope", "col")
-        elif token.type == "table_open":
-            n_table += 1
-            shown.append(_opened_box(f"{name}, table {n_table}: {heading}"))
-        shown.append(token)
-        if token.type == "table_close":
-            shown.append(_html("</div>"))
-    return str(parser.renderer.render(shown, parser.options, {}))
+
+    name: str
+    quality: str
+    members: list[str]
+    sets: list[SetSummary]
+    absent: dict[str, str]
 
 
-def _opened_box(label: str) -> Token:
-    return _html(f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">')
+def summaries(frame: pd.DataFrame, sets: Sequence[BrowsableSet]) -> list[TaskSummary]:
+    """One summary per task. `frame` holds the cells of all tasks."""
+    index = CellIndex(frame)
+    # A cell without a regime is not a number. It says why a test set is absent.
+    absent = frame[frame["regime"] == "-"]
+    return [
+        _task(
+            task,
+            [cell for cell in index.cells if cell.task == task],
+            {browsable.test_set: browsable for browsable in sets if browsable.task == task},
+            dict(absent.loc[absent["task"] == task, ["test_set", "reason"]].to_numpy().tolist()),
+        )
+        for task in index.tasks
+    ]
 
 
-def _html(content: str) -> Token:
-    return Token("html_block", "", 0, content=content)
+def _task(
+    name: str, cells: list[Cell], sets: dict[str, BrowsableSet], absent: dict[str, str]
+) -> TaskSummary:
+    members = dict.fromkeys(member for browsable in sets.values() for member in browsable.members)
+    metric = next((cell.metric for cell in cells if cell.metric in QUALITIES), "")
+    return TaskSummary(
+        task_name(name),
+        METRICS.get(metric, metric),
+        list(members),
+        [
+            _set(
+                test_set, [cell for cell in cells if cell.test_set == test_set], sets.get(test_set)
+            )
+            for test_set in ordered_test_sets(cells, name)
+        ],
+        absent,
+    )
+
+
+def _set(name: str, cells: list[Cell], browsable: BrowsableSet | None) -> SetSummary:
+    decoders = dict.fromkeys(
+        decoder_name(cell.ensemble, cell.hypotheses, cell.regime) for cell in cells
+    )
+    return SetSummary(
+        name=name,
+        corpus=next((cell.data for cell in cells if cell.data), ""),
+        n_sentence=browsable.n_sentence if browsable else None,
+        decoded_by=list(decoders),
+        quality=_quality_cell(cells, browsable),
+    )
+
+
+def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> Cell | None:
+    """The cell of the corpus metric of the decode that can be browsed."""
+    for cell in cells:
+        decoded = (cell.ensemble, cell.hypotheses, cell.regime)
+        if (
+            browsable is not None
+            and cell.metric in QUALITIES
+            and decoded == (browsable.ensemble, browsable.combination, browsable.regime)
+        ):
+            return cell
+    return None
 
 
 @dataclass(frozen=True)
 class ClaimLine:
-    """One claim in one task: `findings` says by how much, on how many sets, and what is absent."""
+    """One claim in one task; `findings` are difference, test sets and reason as text."""
 
     statement: str
     source: str
@@ -65,30 +129,31 @@ class ClaimLine:
 
 
 def claim_lines(verdicts: Iterable[Verdict]) -> list[ClaimLine]:
-    """The verdicts, in their order."""
+    """The verdicts as text, in their order."""
     return [
         ClaimLine(
-            one.claim.statement,
-            one.claim.source,
-            task_name(one.task) if one.task else "",
-            one.verdict,
-            [text for text in (_difference(one), _sets(one), one.reason) if text],
-            one.cell_names,
+            verdict.claim.statement,
+            verdict.claim.source,
+            task_name(verdict.task) if verdict.task else "",
+            verdict.verdict,
+            [text for text in (_difference(verdict), _sets(verdict), verdict.reason) if text],
+            verdict.cell_names,
         )
-        for one in verdicts
+        for verdict in verdicts
     ]
 
 
-def _difference(one: Verdict) -> str:
-    return f"Difference {one.difference}" if one.difference else ""
+def _difference(verdict: Verdict) -> str:
+    return f"Difference {verdict.difference}" if verdict.difference else ""
 
 
-def _sets(one: Verdict) -> str:
-    if one.n_set == 0:
+def _sets(verdict: Verdict) -> str:
+    if verdict.n_set == 0:
         return ""
     return (
-        f"{one.n_set} test set{'s' if one.n_set > 1 else ''}: {one.n_supporting} for it, "
-        f"{one.n_contradicting} against it by their own intervals"
+        f"{verdict.n_set} test set{'s' if verdict.n_set > 1 else ''}: "
+        f"{verdict.n_supporting} for and {verdict.n_contradicting} against the claim, by their own "
+        "intervals"
     )
 
 
@@ -102,12 +167,12 @@ class HeaderCell:
 
     @property
     def scope(self) -> str:
-        """What it is the heading of."""
+        """The scope of the heading in HTML."""
         return "colgroup" if self.columns > 1 else "col"
 
 
 def header_cells(table: Table) -> list[list[HeaderCell]]:
-    """The rows of headings; one above empty ones reaches down over them."""
+    """The rows of headings, in which a heading also covers empty headings below it."""
     grid = [_by_column(row) for row in _texts(table)]
     rows = []
     for depth, row in enumerate(grid):
@@ -115,7 +180,7 @@ def header_cells(table: Table) -> list[list[HeaderCell]]:
         for column, (text, span) in row.items():
             above = grid[depth - 1].get(column) if depth else None
             if not text and above is not None and above[1] == span:
-                continue  # the one above reaches down to here
+                continue  # covered by the heading above
             below = 1
             while depth + below < len(grid) and grid[depth + below].get(column) == ("", span):
                 below += 1
@@ -135,3 +200,52 @@ def _by_column(row: list[tuple[str, int]]) -> dict[int, tuple[str, int]]:
         by_column[column] = text, span
         column += span
     return by_column
+
+
+def card_html(markdown: str, name: str, below_level: int) -> str:
+    """A data card as HTML, with headings from level `below_level` + 1 and scrollable tables.
+
+    HTML, links and images in the card are shown as text. `name` is part of the tables' labels, so
+    that screen readers can tell the tables of several cards apart.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(_DISABLED_MARKDOWN)
+    tokens: list[Token] = []
+    heading, n_table = "", 0
+    for token in parser.parse(markdown):
+        if token.type in ("heading_open", "heading_close"):
+            level = min(int(token.tag.removeprefix("h")) + below_level, _DEEPEST_HEADING)
+            token.tag = f"h{level}"
+        elif token.type == "inline" and tokens[-1].type == "heading_open":
+            heading = token.content
+        elif token.type == "th_open":
+            token.attrSet("scope", "col")
+        elif token.type == "table_open":
+            n_table += 1
+            tokens.append(_opened_box(f"{name}, table {n_table}: {heading}"))
+        tokens.append(token)
+        if token.type == "table_close":
+            tokens.append(_html("</div>"))
+    return str(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _opened_box(label: str) -> Token:
+    return _html(f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">')
+
+
+def _html(content: str) -> Token:
+    return Token("html_block", "", 0, content=content)
+
+
+def signature_parts(tables: Iterable[Table]) -> dict[str, list[str]]:
+    """The decodes, and the metrics with their settings, behind the cells of the tables."""
+    signatures = dict.fromkeys(cell.cell.signature for table in tables for cell in table.cells)
+    parts = dict.fromkeys(
+        part.removeprefix("against ")
+        for signature in signatures
+        for part in signature.split("; ")
+        if part
+    )
+    return {
+        "Decodes": [part for part in parts if part.startswith("task:")],
+        "Metrics and settings": [part for part in parts if not part.startswith("task:")],
+    }

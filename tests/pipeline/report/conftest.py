@@ -7,14 +7,14 @@ import pytest
 
 from pipeline.metrics.cell import Cell, write_cells
 from pipeline.report.cells import read_cells
-from pipeline.report.paper import paper_cells
+from pipeline.report.paper_numbers import paper_cells
 
 MakeFrame = Callable[..., pd.DataFrame]
 
 
 @pytest.fixture(scope="session")
 def frame_of(tmp_path_factory: pytest.TempPathFactory) -> MakeFrame:
-    """Cells as the report reads them."""
+    """A function that turns cells into the frame that the report reads."""
 
     def make(*cells: Cell) -> pd.DataFrame:
         path = tmp_path_factory.mktemp("cells") / "cells.csv"
@@ -26,24 +26,24 @@ def frame_of(tmp_path_factory: pytest.TempPathFactory) -> MakeFrame:
 
 @pytest.fixture(scope="session")
 def like_paper() -> Callable[..., list[Cell]]:
-    """Cells with the keys of a table of the paper and its values plus one, at most 100."""
+    """Cells at the keys of one of the paper's tables, with its values plus one, at most 100."""
 
     def make(label: str, *tasks: str) -> list[Cell]:
         return [
             Cell(
-                **one.key._replace(
-                    test_set=one.key.test_set.replace("nwt14", "newstest14")
+                **cell.key._replace(
+                    test_set=cell.key.test_set.replace("nwt14", "newstest14")
                 )._asdict(),
-                value=min(one.value + 1, 100),
-                low=one.value,
-                high=min(one.value + 2, 100),
+                value=min(cell.value + 1, 100),
+                low=cell.value,
+                high=min(cell.value + 2, 100),
                 n=100,
-                data=f"corpus of {one.key.test_set}",
-                signature=f"sig:{one.key.test_set}",
-                also_called="nwt14" if "14" in one.key.test_set else "",
+                data=f"corpus of {cell.key.test_set}",
+                signature=f"sig:{cell.key.test_set}",
+                also_called="nwt14" if "14" in cell.key.test_set else "",
             )
-            for one in paper_cells(label)
-            if one.key.task in tasks
+            for cell in paper_cells(label)
+            if cell.key.task in tasks
         ]
 
     return make

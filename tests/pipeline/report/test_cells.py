@@ -24,14 +24,14 @@ OURS = Cell(
 )
 
 
-def test_a_cell_survives_the_file(frame_of):
+def test_a_cell_is_read_as_it_was_written(frame_of):
     assert CellIndex(frame_of(OURS)).cells == [OURS]
 
 
-def test_the_other_names_of_a_role_lead_to_its_cells(frame_of):
+def test_cells_are_found_under_the_other_names_of_a_test_set(frame_of):
     index = CellIndex(frame_of(OURS))
-    found = index.cell(OURS.key._replace(test_set="nwt14"))
-    assert (found.test_set, found.value) == ("nwt14", 61.5)
+    cell = index.cell(OURS.key._replace(test_set="nwt14"))
+    assert (cell.test_set, cell.value) == ("nwt14", 61.5)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_other_names_of_a_role_lead_to_its_cells(frame_of):
         ({"T": "1"}, "T = 1 is not in the uncertainty grid"),
     ],
 )
-def test_an_absent_cell_says_why(frame_of, change: dict[str, str], reason: str):
+def test_an_absent_cell_has_a_reason(frame_of, change: dict[str, str], reason: str):
     key = OURS.key._replace(**change)
     cell = CellIndex(frame_of(OURS)).cell(key)
     assert cell.value is None
@@ -57,7 +57,7 @@ def test_an_absent_cell_says_why(frame_of, change: dict[str, str], reason: str):
     assert Key(*(getattr(cell, name) for name in Key._fields)) == key
 
 
-def test_a_set_that_could_not_be_made_says_why(frame_of):
+def test_a_test_set_that_could_not_be_prepared_has_a_reason(frame_of):
     absent = absent_set_cell("nmt_ende", "LTO", "no transcripts", "test-other")
     index = CellIndex(frame_of(OURS, absent))
     for name in ("LTO", "test-other"):
@@ -67,7 +67,7 @@ def test_a_set_that_could_not_be_made_says_why(frame_of):
     assert index.ensemble("nmt_ende", "random_init") == "random_init"
 
 
-def test_single_models_answer_for_averages_of_checkpoints(frame_of):
+def test_single_models_stand_for_checkpoint_averages(frame_of):
     single = replace(OURS, ensemble="single", hypotheses="-")
     average = single.key._replace(ensemble="checkpoint_average")
     assert CellIndex(frame_of(single)).cell(average).value == 61.5
@@ -75,18 +75,20 @@ def test_single_models_answer_for_averages_of_checkpoints(frame_of):
     assert CellIndex(frame_of(single, own)).cell(average).value == 60.0
 
 
-def test_refuses_a_damaged_file(tmp_path: Path):
+def test_a_damaged_file_is_refused(tmp_path: Path):
     path = tmp_path / "cells.csv"
     write_cells(path, [OURS])
-    whole = path.read_text()
-    for damaged in ("", whole[: whole.index("61.5")], whole.replace("61.5", "much")):
+    complete = path.read_text()
+    for damaged in ("", complete[: complete.index("61.5")], complete.replace("61.5", "much")):
         path.write_text(damaged)
-        with pytest.raises(DataError, match=r"cells\.csv must have .*: run python -m stages"):
+        with pytest.raises(
+            DataError, match=r"cells\.csv: not a complete table .*Run python -m stages"
+        ):
             read_cells([path])
 
 
-def test_refuses_a_file_of_other_columns(tmp_path: Path):
+def test_a_file_with_other_columns_is_refused(tmp_path: Path):
     path = tmp_path / "cells.csv"
     path.write_text("task,value\na,1\n")
-    with pytest.raises(DataError, match=r"cells\.csv must have the columns task, .*, got task"):
+    with pytest.raises(DataError, match=r"cells\.csv: .*\(columns task, value instead of task, "):
         read_cells([path])

@@ -12,8 +12,8 @@ from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell, Key
 from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.report.claims import Claim, Side, Verdict, verdicts, write_claims
-from pipeline.report.paper import paper_cells
 from pipeline.report.paper_claims import claims_of_our_own, claims_of_the_paper
+from pipeline.report.paper_numbers import paper_columns
 
 MakeFrame = Callable[..., pd.DataFrame]
 CLAIMS = {**claims_of_the_paper(), **claims_of_our_own()}
@@ -39,7 +39,7 @@ def prr(column: str, value: float, reason: str = "", **changes: str) -> Cell:
 
 
 def around(*cells: Cell, width: float = 1.0) -> dict[Key, np.ndarray]:
-    """Draws of cells that move together, and each a little for itself."""
+    """Correlated bootstrap draws of cells, with a little noise of their own."""
     together = GENERATOR.normal(size=400) * 10
     return {
         cell.key: (cell.value or 0) + together + GENERATOR.normal(size=400) * width / 4
@@ -47,18 +47,20 @@ def around(*cells: Cell, width: float = 1.0) -> dict[Key, np.ndarray]:
     }
 
 
-def one_verdict(frame: pd.DataFrame, draws: dict[Key, np.ndarray], claim: Claim) -> Verdict:
-    (found,) = verdicts({"claim": claim}, frame, draws)
-    return found
+def only_verdict(frame: pd.DataFrame, draws: dict[Key, np.ndarray], claim: Claim) -> Verdict:
+    (verdict,) = verdicts({"claim": claim}, frame, draws)
+    return verdict
 
 
 @pytest.mark.parametrize(
     ("better", "expected"), [(43.0, "holds"), (37.0, "does not hold"), (40.1, "undecided")]
 )
-def test_a_paired_difference_decides(frame_of: MakeFrame, better: float, expected: str) -> None:
+def test_the_interval_of_the_paired_difference_decides(
+    frame_of: MakeFrame, better: float, expected: str
+) -> None:
     cells = prr("prex_entropy_s", better), prr("prex_entropy_c", 40.0)
     draws = around(*cells)
-    found = one_verdict(frame_of(*cells), draws, CLAIM)
+    found = only_verdict(frame_of(*cells), draws, CLAIM)
     assert found.verdict == expected
     assert found.value == pytest.approx(better - 40)
     difference = draws[cells[0].key] - draws[cells[1].key]
@@ -82,26 +84,26 @@ def test_lower_is_better_for_error_rates(frame_of: MakeFrame) -> None:
     assert "newstest14 is not part of this run" in found.reason
 
 
-def test_the_best_or_the_mean_of_a_side_counts(frame_of: MakeFrame) -> None:
+def test_a_side_is_the_best_or_the_mean_of_its_cells(frame_of: MakeFrame) -> None:
     cells = prr("prex_mi_c", 10.0), prr("prex_epkl_c", 30.0), prr("prex_rmi_s", 22.0)
     frame, draws = frame_of(*cells), around(*cells)
     for best, expected in ((True, -8.0), (False, 2.0)):
         claim = Claim("M", "", CLAIM.tables, ("prr",), Side(("prex_rmi_s",)),
                       Side(("prex_mi_c", "prex_epkl_c"), best=best))  # fmt: skip
-        assert one_verdict(frame, draws, claim).value == pytest.approx(expected)
+        assert only_verdict(frame, draws, claim).value == pytest.approx(expected)
     below = Claim("below 50", "", CLAIM.tables, ("prr",), 50.0, Side(("prex_rmi_s",)))
-    assert one_verdict(frame, draws, below).value == pytest.approx(28)
+    assert only_verdict(frame, draws, below).value == pytest.approx(28)
 
 
-def test_what_is_absent_leaves_a_claim_undecided(frame_of: MakeFrame) -> None:
+def test_a_claim_with_missing_cells_is_undecided(frame_of: MakeFrame) -> None:
     better, worse = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
     draws = around(better, worse)
-    lacking = one_verdict(frame_of(better), draws, CLAIM)
+    lacking = only_verdict(frame_of(better), draws, CLAIM)
     assert lacking.reason == "prex_entropy_c was not computed for newstest14"
-    no_draws = one_verdict(frame_of(better, worse), {better.key: draws[better.key]}, CLAIM)
+    no_draws = only_verdict(frame_of(better, worse), {better.key: draws[better.key]}, CLAIM)
     assert no_draws.reason == "prex_entropy_c has no bootstrap draws (newstest14)"
     constant = prr("prex_entropy_c", 0.0, CONSTANT)
-    idle = one_verdict(frame_of(better, constant), draws, CLAIM)
+    idle = only_verdict(frame_of(better, constant), draws, CLAIM)
     assert idle.reason == f"{CONSTANT} (newstest14)"
     empty = frame_of()
     for name, claim in CLAIMS.items():
@@ -111,20 +113,22 @@ def test_what_is_absent_leaves_a_claim_undecided(frame_of: MakeFrame) -> None:
         assert (found.verdict, found.value, found.cells) == ("undecided", None, ())
 
 
-def test_a_run_with_another_ensemble_is_judged_by_its_own(frame_of: MakeFrame) -> None:
+def test_the_ensemble_of_the_run_replaces_that_of_the_paper(frame_of: MakeFrame) -> None:
     cells = [prr(name, value, ensemble="snapshot")
              for name, value in (("prex_entropy_s", 43.0), ("prex_entropy_c", 40.0))]  # fmt: skip
-    assert one_verdict(frame_of(*cells), around(*cells), CLAIM).verdict == "holds"
+    assert only_verdict(frame_of(*cells), around(*cells), CLAIM).verdict == "holds"
 
 
-def test_a_claim_that_no_table_fits_is_named(frame_of: MakeFrame) -> None:
+def test_a_claim_without_cells_in_its_tables_is_refused(frame_of: MakeFrame) -> None:
     wrong = Claim("x", "", ("tab:none",), ("prr",), Side(), Side())
-    with pytest.raises(ConfigError, match="claim mine must stand on tables of the paper"):
+    with pytest.raises(ConfigError, match="claim mine: the paper's tables tab:none have no cells"):
         verdicts({"mine": wrong}, frame_of(), {})
 
 
-def test_the_paper_keeps_its_own_claims(like_paper: Callable[..., list[Cell]]) -> None:
-    """With the paper's numbers as cells, without noise, all that it has numbers for holds."""
+def test_all_claims_hold_for_the_numbers_of_the_paper(
+    like_paper: Callable[..., list[Cell]],
+) -> None:
+    """Claims for which the paper prints no numbers are undecided."""
     labels = {label for claim in CLAIMS.values() for label in claim.tables}
     paper: dict[Key, Cell] = {}
     for label in sorted(labels):
@@ -135,8 +139,8 @@ def test_the_paper_keeps_its_own_claims(like_paper: Callable[..., list[Cell]]) -
     draws = {key: np.full(10, cell.value, dtype=float) for key, cell in paper.items()}
     found = verdicts(CLAIMS, frame, draws)
     by_verdict: dict[str, set[str]] = {}
-    for one in found:
-        by_verdict.setdefault(one.verdict, set()).add(f"{one.name} {one.task}")
+    for verdict in found:
+        by_verdict.setdefault(verdict.verdict, set()).add(f"{verdict.name} {verdict.task}")
     assert by_verdict["undecided"] == {
         f"{name} {task}"
         for name, tasks in {
@@ -154,31 +158,34 @@ def test_the_paper_keeps_its_own_claims(like_paper: Callable[..., list[Cell]]) -
     assert by_verdict.keys() == {"holds", "undecided"}
 
 
-def test_files_hold_every_verdict_with_its_cells(frame_of: MakeFrame, tmp_path: Path) -> None:
+def test_files_list_every_verdict_with_its_cells(frame_of: MakeFrame, tmp_path: Path) -> None:
     cells = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
     found = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells))
-    table, text = write_claims(tmp_path, found)
-    with table.open(encoding="utf-8", newline="") as file:
+    write_claims(tmp_path, found)
+    with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == ["joint", "exact_expr_helps_errors",
                                               "exact_expr_helps_ood"]  # fmt: skip
     assert rows[0]["verdict"] == "holds"
     assert rows[0]["cells"].split() == [cell.tracked_name for cell in cells]
     assert (rows[1]["value"], rows[1]["verdict"]) == ("", "undecided")
-    shown = text.read_text(encoding="utf-8")
-    assert "| S beats C. | nmt_ende | **holds** | 3.0 [" in shown
+    shown = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    row = next(line for line in shown.splitlines() if line.startswith("| S beats C."))
+    values = [value.strip() for value in row.strip("|").split("|")]
+    assert values[:3] == ["S beats C.", "nmt\\_ende", "**holds**"]
+    assert values[3].startswith("3.0 \\[")
     assert cells[0].tracked_name in shown
     assert "nan" not in shown
 
 
-def test_claims_stand_on_columns_of_their_tables() -> None:
+def test_claims_use_columns_of_their_tables() -> None:
     for name, claim in claims_of_the_paper().items():
-        columns = {one.key.column for label in claim.tables for one in paper_cells(label)}
+        columns = {column for label in claim.tables for column in paper_columns(label)}
         for side in (claim.better, claim.worse):
             assert not isinstance(side, Side) or set(side.columns) <= columns, name
 
 
-def test_single_models_answer_for_averages_of_checkpoints(frame_of: MakeFrame) -> None:
+def test_single_models_stand_for_checkpoint_averages(frame_of: MakeFrame) -> None:
     shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
     nll = {"column": "nll", "metric": "nll", **shared}
     checkpoints = Cell(ensemble="checkpoint", hypotheses="prex", value=1.4, **nll)
@@ -187,5 +194,5 @@ def test_single_models_answer_for_averages_of_checkpoints(frame_of: MakeFrame) -
     names = ("checkpoints_beat_singles_nll", "random_init_beats_checkpoints_nll")
     draws = around(*cells, width=0.01)
     found = verdicts({name: CLAIMS[name] for name in names}, frame_of(*cells), draws)
-    assert [one.verdict for one in found] == ["holds", "holds"]
-    assert [one.value for one in found] == [pytest.approx(0.1), pytest.approx(0.2)]
+    assert [verdict.verdict for verdict in found] == ["holds", "holds"]
+    assert [verdict.value for verdict in found] == [pytest.approx(0.1), pytest.approx(0.2)]

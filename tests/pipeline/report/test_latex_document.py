@@ -1,4 +1,4 @@
-"""The document of all tables: its structure always, its compilation where LaTeX is installed."""
+"""The LaTeX document of all tables; it is compiled only if LaTeX is installed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ HOSTILE = r"50 % & a_b #1 $x^2$ {~} \n <|> ±"
 
 @pytest.fixture(scope="module", params=[(), ("nmt_ende",), ("nmt_ende", "nmt_enfr", "asr")])
 def document(request, frame_of, like_paper):
-    """Every table that a run of some tasks gives, and one of text that LaTeX must not read."""
-    cells = {one.key: one for label in LAYOUTS for one in like_paper(label, *request.param)}
+    """All tables of a run of some tasks, and a table full of LaTeX's special characters."""
+    cells = {cell.key: cell for label in LAYOUTS for cell in like_paper(label, *request.param)}
     frame = frame_of(*cells.values())
     tables = [paper_table(label, CellIndex(frame)) for label in LAYOUTS]
     tables += [ood_detection(frame), copy_through(frame)]
@@ -44,8 +44,8 @@ def document(request, frame_of, like_paper):
 
 def test_environments_and_braces_are_balanced(document):
     opened = []
-    for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", document):
-        if what == "begin":
+    for command, name in re.findall(r"\\(begin|end)\{(\w+)\}", document):
+        if command == "begin":
             opened.append(name)
         else:
             assert opened.pop() == name
@@ -63,7 +63,7 @@ def test_environments_and_braces_are_balanced(document):
         assert document.count(f"\\{command}") >= n_table, command
 
 
-def test_every_row_fills_the_columns(document):
+def test_every_row_has_all_columns(document):
     tabulars = re.findall(
         r"\\begin\{tabular\}\{([lc]+)\}(.*?)\\end\{tabular\}", document, flags=re.DOTALL
     )
@@ -77,9 +77,9 @@ def test_every_row_fills_the_columns(document):
             assert separators + 1 + sum(spans) - len(spans) == len(columns), row
 
 
-def test_special_characters_stand_for_themselves(document):
+def test_special_characters_are_escaped(document):
     body = document[document.index("\\begin{document}") :]
-    # A percent sign at the end of a line is LaTeX's own way to join two lines.
+    # A percent sign at the end of a line is LaTeX syntax that joins two lines.
     names = re.sub(r"\\(?:label|begin|end)\{[^}]*\}|%$", "", body, flags=re.MULTILINE)
     outside_mathematics = re.sub(r"(?<!\\)\$.*?(?<!\\)\$", "", names)
     for character in "#%_^~<>|±":
@@ -87,7 +87,7 @@ def test_special_characters_stand_for_themselves(document):
 
 
 @pytest.mark.skipif(ENGINE is None, reason="no pdflatex or tectonic on PATH: install texlive")
-def test_it_compiles(document, tmp_path):
+def test_the_document_compiles(document, tmp_path):
     (tmp_path / "all.tex").write_text(document, encoding="utf-8")
     batch = ["-interaction=nonstopmode", "-halt-on-error"] if "pdflatex" in str(ENGINE) else []
     subprocess.run([str(ENGINE), *batch, "all.tex"], cwd=tmp_path, check=True, capture_output=True)

@@ -25,23 +25,23 @@ def cell(value: float | None, half_width: float | None = None, metric: str = "pr
         ([], []),
     ],
 )
-def test_the_best_is_marked_and_alike_what_its_interval_holds(cells, best):
-    assert [one.best for one in mark_best(cells)] == best
+def test_the_best_and_the_values_in_its_interval_are_marked(cells, best):
+    assert [marked.best for marked in mark_best(cells)] == best
 
 
-def test_an_empty_column_stays_empty_among_the_best():
+def test_an_empty_column_stays_empty():
     marked = mark_best([None, cell(50), cell(49)])
     assert marked[0] is None
-    assert [one.best for one in marked[1:] if one] == [True, False]
+    assert [shown.best for shown in marked[1:] if shown] == [True, False]
 
 
 def test_numbers_have_the_decimals_of_their_metric():
-    assert cell(1.0, metric="nll").shown(1.234) == "1.23"
-    assert cell(1.0, metric="bleu").shown(28.04) == "28.0"
-    assert cell(1.0, metric="prr").shown(-0.04) == "0.0"
+    assert cell(1.0, metric="nll").format(1.234) == "1.23"
+    assert cell(1.0, metric="bleu").format(28.04) == "28.0"
+    assert cell(1.0, metric="prr").format(-0.04) == "0.0"
 
 
-def test_footnotes_say_each_thing_once_and_reasons_have_marks():
+def test_footnotes_have_no_repeats_and_reasons_have_marks():
     key = ("nmt_ende", "PRM", "random_init", "prex", "beam")
     cells = [
         TableCell(Cell(*key, value=1.0, data="permuted help", signature="s1")),
@@ -57,5 +57,5 @@ def test_footnotes_say_each_thing_once_and_reasons_have_marks():
 
 
 def test_a_table_without_headings_is_refused() -> None:
-    with pytest.raises(DataError, match="tab:mine must have at least one row of headings"):
+    with pytest.raises(DataError, match="table tab:mine: has no headings"):
         Table("tab:mine", "Mine", (), ())

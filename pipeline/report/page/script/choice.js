@@ -1,43 +1,43 @@
-// The chosen set, and which of its sentences match, in which order.
+// The selected test set, and the sentences that match the filters, in order.
 
-// What colours a token: name in the data, name in words, short name.
+// Numbers that can colour the tokens: name in the data, name in words, short name.
 const TOKEN_NUMBERS = [
   ["total", "total uncertainty H", "H"],
   ["mutual_information", "knowledge uncertainty I", "I"],
   ["reverse_information", "knowledge uncertainty M", "M"],
   ["spread", "spread of the members' ln P", "spread"],
 ];
-// Colours are full at this share of a set's tokens, so that one outlier does not pale the rest.
+// The colour saturates at this quantile, so that an outlier does not make all others pale.
 const FULL_COLOUR_QUANTILE = 0.98;
 
 const sets = stored("sets");
 const state = {
   set: null,
   data: null,
-  full: {}, // token number -> its value of full colour
-  marksWords: false, // whether units say where a word starts; those of whole words do not
+  full: {}, // name of a token number -> the value at which its colour saturates
+  marksWords: false, // whether subwords mark the start of a word
   matching: [],
   page: 0,
   colour: "total",
 };
 
-async function chooseSet(place) {
-  const set = sets[place];
+async function selectSet(index) {
+  const set = sets[index];
   const data = await unpacked(set.element);
-  if (Number(byId("set").value) !== place) return; // another one was chosen meanwhile
+  if (Number(byId("set").value) !== index) return; // another set was selected meanwhile
   data.spread = spreads(data);
   for (const [name] of TOKEN_NUMBERS) {
     state.full[name] = quantile(sorted(data[name]), FULL_COLOUR_QUANTILE);
   }
   state.set = set;
   state.data = data;
-  state.marksWords = data.units.some((unit) => unit.startsWith(WORD_START));
-  const chosen = byId("measure").value;
+  state.marksWords = data.subwords.some((subword) => subword.startsWith(WORD_START));
+  const measure = byId("measure").value;
   setOptions(byId("measure"), Object.entries(set.measure_labels));
-  if (chosen in set.measure_labels) byId("measure").value = chosen;
+  if (measure in set.measure_labels) byId("measure").value = measure;
   byId("error-legend").textContent = `${set.error_label} between`;
   byId("decode").textContent = decodeLine();
-  choose();
+  applyFilters();
 }
 
 function decodeLine() {
@@ -57,10 +57,10 @@ function decodeLine() {
 function spreads(data) {
   const count = data.members.length;
   const values = data.member_logprob.map(number);
-  return data.unit.map((_, token) => {
+  return data.subword.map((_, token) => {
     const own = values.slice(token * count, (token + 1) * count);
-    const mean = own.reduce((sum, one) => sum + one, 0) / count;
-    const spread = Math.sqrt(own.reduce((sum, one) => sum + (one - mean) ** 2, 0) / count);
+    const mean = own.reduce((sum, value) => sum + value, 0) / count;
+    const spread = Math.sqrt(own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count);
     return Number.isNaN(spread) ? Infinity : spread;
   });
 }
@@ -69,29 +69,29 @@ const measureLabel = () => state.set.measure_labels[byId("measure").value];
 const measureValues = () => state.data.measures[byId("measure").value].map(number);
 const errorValues = () => state.data.error_percent.map(number);
 
-function bestText(place) {
+function bestText(position) {
   const { hypothesis_offset: offset, hypothesis } = state.data;
-  return offset[place] < offset[place + 1] ? hypothesis[offset[place]] : null;
+  return offset[position] < offset[position + 1] ? hypothesis[offset[position]] : null;
 }
 
-function choose() {
-  if (state.data === null) return; // still being unpacked
+function applyFilters() {
+  if (state.data === null) return; // not unpacked yet
   const measure = measureValues();
   const error = errorValues();
   const inMeasure = bounds("measure");
   const inError = bounds("error");
   const hasText = textFilter(byId("search").value.trim().toLowerCase());
   state.matching = state.data.source
-    .map((_, place) => place)
-    .filter((place) => inMeasure(measure[place]) && inError(error[place]) && hasText(place));
-  const [by, way] = byId("order").value.split("-");
-  if (by !== "place") sortBy(by === "error" ? error : measure, way === "down" ? -1 : 1);
+    .map((_, position) => position)
+    .filter((at) => inMeasure(measure[at]) && inError(error[at]) && hasText(at));
+  const [by, direction] = byId("order").value.split("-");
+  if (by !== "position") sortBy(by === "error" ? error : measure, direction === "down" ? -1 : 1);
   state.page = 0;
   drawCloud(measure, error);
   drawList();
 }
 
-// A sentence without a value is listed until a bound asks for one.
+// A sentence without a value is excluded only if a bound is set.
 function bounds(name) {
   const low = byId(`${name}-low`).value;
   const high = byId(`${name}-high`).value;
@@ -106,12 +106,12 @@ function textFilter(wanted) {
   if (!wanted) return () => true;
   const has = (text) => text !== null && text.toLowerCase().includes(wanted);
   const { source, reference } = state.data;
-  return (place) => has(source[place]) || has(reference[place]) || has(bestText(place));
+  return (at) => has(source[at]) || has(reference[at]) || has(bestText(at));
 }
 
-// Sentences without a value come last, whichever way.
+// Sentences without a value come last in both directions.
 function sortBy(values, sign) {
-  const absent = (place) => Number(Number.isNaN(values[place]));
+  const absent = (position) => Number(Number.isNaN(values[position]));
   state.matching.sort((a, b) => {
     if (absent(a) || absent(b)) return absent(a) - absent(b) || a - b;
     if (values[a] === values[b]) return a - b;

@@ -1,14 +1,14 @@
 "use strict";
-// Elements and text. What comes from a corpus only ever enters the page as text.
+// Elements and text. Data from a corpus enters the page as text only.
 
 const SVG_TAGS = ["svg", "path", "text", "line"];
 
 const byId = (id) => document.getElementById(id);
 const stored = (id) => JSON.parse(byId(id).textContent);
 
-// Data that the page holds as base64 of gzip of JSON.
+// Data that the page holds as JSON, compressed by gzip and encoded as base64.
 async function unpacked(id) {
-  const bytes = Uint8Array.from(atob(byId(id).textContent), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(byId(id).textContent), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }
@@ -22,7 +22,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Text of a corpus: in its own direction, shut off from what stands around it.
+// Text of a corpus, with its own direction, isolated from the text around it.
 function corpusText(tag, name, words) {
   return make(tag, { class: `corpus ${name}`, dir: "auto" }, words);
 }
@@ -31,10 +31,10 @@ function setOptions(select, pairs) {
   select.replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
 }
 
-// Rows hold texts, or cells that are made already.
+// Rows hold texts or finished cells.
 function makeTable(caption, heads, rows) {
-  const filled = (tag, attributes) => (one) =>
-    typeof one === "string" ? make(tag, attributes, one) : one;
+  const filled = (tag, attributes) => (cell) =>
+    typeof cell === "string" ? make(tag, attributes, cell) : cell;
   const body = rows.map((row) => make("tr", {}, ...row.map(filled("td", {}))));
   return make(
     "div",
@@ -49,7 +49,7 @@ function makeTable(caption, heads, rows) {
   );
 }
 
-// The content is made when it is first asked for.
+// The content is made when the element is first opened.
 function makeFolded(title, content) {
   const folded = make("details", {}, make("summary", {}, title));
   folded.addEventListener("toggle", () => folded.children.length < 2 && folded.append(content()));

@@ -1,13 +1,13 @@
-// The matching sentences, a page at a time.
+// The matching sentences, in pages.
 
-const ROWS_A_PAGE = 50;
+const ROWS_PER_PAGE = 50;
 
 function drawList() {
   const count = state.matching.length;
-  const pages = Math.max(1, Math.ceil(count / ROWS_A_PAGE));
-  const first = state.page * ROWS_A_PAGE;
-  const after = Math.min(count, first + ROWS_A_PAGE);
-  const below = count ? `: ${counted(first + 1)} to ${counted(after)} are below.` : ".";
+  const pages = Math.max(1, Math.ceil(count / ROWS_PER_PAGE));
+  const first = state.page * ROWS_PER_PAGE;
+  const after = Math.min(count, first + ROWS_PER_PAGE);
+  const below = count ? `, ${counted(first + 1)} to ${counted(after)} are shown.` : ".";
   byId("status").textContent =
     `${counted(count)} of ${counted(state.data.source.length)} sentences match${below}`;
   byId("measure-head").textContent = measureLabel();
@@ -24,33 +24,33 @@ function turnPage(by) {
   byId("status").scrollIntoView({ block: "start" });
 }
 
-function makeRow(place) {
+function makeRow(position) {
   const { data, set } = state;
-  const measure = data.measures[byId("measure").value][place];
+  const measure = data.measures[byId("measure").value][position];
   const button = make(
     "button",
-    { type: "button", "aria-expanded": "false", "aria-controls": `sentence-${place}` },
-    make("span", { class: "place" }, String(place)),
+    { type: "button", "aria-expanded": "false", "aria-controls": `sentence-${position}` },
+    make("span", { class: "position" }, String(position)),
     make(
       "span",
       { class: "texts" },
-      corpusText("span", "source", data.source[place] || "(empty source)"),
-      corpusText("span", "hypothesis", bestText(place) ?? "(no hypothesis)"),
+      corpusText("span", "source", data.source[position] || "(empty source)"),
+      corpusText("span", "hypothesis", bestText(position) ?? "(no hypothesis)"),
     ),
     makeNumber(digits(measure), measureLabel()),
-    makeNumber(shown(data.error_percent[place], 1), set.error_label),
+    makeNumber(shown(data.error_percent[position], 1), set.error_label),
   );
-  const detail = make("div", { id: `sentence-${place}`, class: "detail", hidden: "" });
+  const detail = make("div", { id: `sentence-${position}`, class: "detail", hidden: "" });
   button.addEventListener("click", () => {
     const open = button.getAttribute("aria-expanded") === "true";
     button.setAttribute("aria-expanded", String(!open));
     detail.hidden = open;
-    if (!open && !detail.hasChildNodes()) detail.append(...makeSentence(place));
+    if (!open && !detail.hasChildNodes()) detail.append(...makeSentence(position));
   });
   return make("li", {}, button, detail);
 }
 
-// The label is seen where the heading of the column is not, and always heard.
+// The label is visible if the column has no heading, and always available to screen readers.
 function makeNumber(value, label) {
   return make(
     "span",

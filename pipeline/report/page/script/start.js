@@ -1,25 +1,25 @@
-// What the controls do.
+// Connect the controls.
 
-// Unpacking takes a moment, and a feature that browsers have had since 2023.
-function showSet(place) {
-  byId("status").textContent = "Unpacking the sentences.";
-  chooseSet(place).catch((error) => {
+// Unpacking takes a moment, and needs a feature that browsers have had since 2023.
+function showSet(index) {
+  byId("status").textContent = "Unpacking the sentences …";
+  selectSet(index).catch((error) => {
     byId("status").textContent =
       `The sentences could not be unpacked (${error.message}). ` +
-      "A browser of 2023 or newer is needed, which knows DecompressionStream.";
+      "Use a browser from 2023 or later, which supports DecompressionStream.";
   });
 }
 
 function start() {
   const controls = byId("controls");
   byId("no-script").hidden = true;
-  setOptions(byId("set"), sets.map((set, place) => [String(place), set.label]));
+  setOptions(byId("set"), sets.map((set, index) => [String(index), set.label]));
   byId("set").addEventListener("change", () => showSet(Number(byId("set").value)));
-  controls.addEventListener("input", (event) => event.target.id !== "set" && choose());
+  controls.addEventListener("input", (event) => event.target.id !== "set" && applyFilters());
   controls.addEventListener("submit", (event) => event.preventDefault());
   byId("clear").addEventListener("click", () => {
     for (const input of controls.querySelectorAll("input")) input.value = "";
-    choose();
+    applyFilters();
   });
   byId("previous").addEventListener("click", () => turnPage(-1));
   byId("next").addEventListener("click", () => turnPage(1));

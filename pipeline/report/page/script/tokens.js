@@ -1,10 +1,10 @@
-// The tokens of the best hypothesis: coloured by one number, all numbers of the one pointed at.
+// The tokens of the best hypothesis, coloured by a number. Pointing at a token shows its numbers.
 
 const END = "</s>";
 const WORD_START = "▁";
 
-function makeTokens(place) {
-  const id = `colour-${place}`;
+function makeTokens(position) {
+  const id = `colour-${position}`;
   const select = make("select", { id, class: "colour" });
   setOptions(select, TOKEN_NUMBERS);
   select.value = state.colour;
@@ -15,7 +15,7 @@ function makeTokens(place) {
     "aria-label": "Tokens of the best hypothesis",
   });
   const readout = make("div", { class: "readout" });
-  const tokens = tokensOf(place).map((at) => makeToken(at, readout));
+  const tokens = tokensOf(position).map((at) => makeToken(at, readout));
   for (const token of tokens) {
     if (startsWord(Number(token.dataset.at))) line.append(" ");
     line.append(token);
@@ -32,25 +32,25 @@ function makeTokens(place) {
       make("span", { class: "scale" }, scaleText()),
     ),
     line,
-    make("p", { class: "hint" }, "Point at a token, or move with the arrow keys, for its numbers."),
+    make("p", { class: "hint" }, "Point at a token or use the arrow keys to see its numbers."),
     readout,
-    makeFolded("All numbers, token by token", () => makeTokenTable(place)),
+    makeFolded("All numbers per token", () => makeTokenTable(position)),
   ];
 }
 
-function tokensOf(place) {
+function tokensOf(position) {
   const { token_offset: offset } = state.data;
-  const count = offset[place + 1] - offset[place];
-  return Array.from({ length: count }, (_, n) => offset[place] + n);
+  const count = offset[position + 1] - offset[position];
+  return Array.from({ length: count }, (_, n) => offset[position] + n);
 }
 
-const unitOf = (at) => state.data.units[state.data.unit[at]];
+const subwordOf = (at) => state.data.subwords[state.data.subword[at]];
 
-const startsWord = (at) => !state.marksWords || unitOf(at).startsWith(WORD_START);
+const startsWord = (at) => !state.marksWords || subwordOf(at).startsWith(WORD_START);
 
-function unitText(at) {
-  const unit = unitOf(at);
-  return unit === END ? "end" : unit.replaceAll(WORD_START, " ").trim() || "␣";
+function subwordText(at) {
+  const subword = subwordOf(at);
+  return subword === END ? "end" : subword.replaceAll(WORD_START, " ").trim() || "␣";
 }
 
 const numbersText = (at) =>
@@ -59,17 +59,17 @@ const numbersText = (at) =>
 const scaleText = () => `0 to ${shown(state.full[state.colour], 2)} nats`;
 
 function makeToken(at, readout) {
-  const token = corpusText("button", unitOf(at) === END ? "token end" : "token", unitText(at));
+  const token = corpusText("button", subwordOf(at) === END ? "token end" : "token", subwordText(at));
   token.type = "button";
   token.dataset.at = at;
-  token.setAttribute("aria-label", `${unitText(at)}: ${numbersText(at)} nats`);
+  token.setAttribute("aria-label", `${subwordText(at)}: ${numbersText(at)} nats`);
   for (const event of ["focus", "pointerenter"]) {
     token.addEventListener(event, () => readToken(token, readout));
   }
   return token;
 }
 
-// One stop for the tab key; arrows move within the line.
+// The line is one tab stop; the arrow keys move within it.
 function moveByArrows(line, tokens) {
   const focusable = (chosen) => {
     for (const token of tokens) token.tabIndex = token === chosen ? 0 : -1;
@@ -102,10 +102,10 @@ function tint(token) {
 
 function readToken(token, readout) {
   const at = Number(token.dataset.at);
-  for (const one of token.closest(".heat").querySelectorAll(".read")) one.classList.remove("read");
+  for (const old of token.closest(".heat").querySelectorAll(".read")) old.classList.remove("read");
   token.classList.add("read");
   readout.replaceChildren(
-    make("p", {}, corpusText("strong", "", unitText(at)), ` ${numbersText(at)} nats`),
+    make("p", {}, corpusText("strong", "", subwordText(at)), ` ${numbersText(at)} nats`),
     make("dl", { class: "members" }, ...state.data.members.map((_, m) => makeMember(at, m))),
   );
 }
@@ -124,15 +124,15 @@ function makeMember(at, m) {
   return makePair(state.data.members[m], make("dd", {}, ...numbers));
 }
 
-function makeTokenTable(place) {
+function makeTokenTable(position) {
   const { members } = state.data;
-  const rows = tokensOf(place).map((at) => {
-    const head = corpusText("th", "", unitText(at));
+  const rows = tokensOf(position).map((at) => {
+    const head = corpusText("th", "", subwordText(at));
     head.scope = "row";
     const numbers = TOKEN_NUMBERS.map(([name]) => shown(state.data[name][at], 3));
     return [head, ...numbers, ...members.map((_, m) => shown(memberLogprob(at, m), 2))];
   });
   const numberHeads = TOKEN_NUMBERS.map(([, , short]) => short);
-  const heads = ["Token", ...numberHeads, ...members.map((one) => `ln P, ${one}`)];
+  const heads = ["Token", ...numberHeads, ...members.map((member) => `ln P, ${member}`)];
   return makeTable("Nats; spread is the standard deviation of the members' ln P", heads, rows);
 }

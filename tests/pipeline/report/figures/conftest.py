@@ -22,5 +22,5 @@ def evidence(toy: Toy) -> TaskEvidence:
 
 @pytest.fixture
 def nothing(evidence: TaskEvidence) -> TaskEvidence:
-    """The evidence of a run that decoded nothing yet."""
+    """The evidence of a run without decodes."""
     return replace(evidence, decodes={})

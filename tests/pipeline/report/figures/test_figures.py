@@ -29,8 +29,8 @@ from pipeline.store import open_store
 from pipeline.uncertainty.sequence import sequence_measures
 
 FIGURES = {
-    one.__name__: one
-    for one in (
+    figure.__name__: figure
+    for figure in (
         rejection_example,
         rejection_curves,
         error_histograms,
@@ -44,25 +44,25 @@ FIGURES = {
 PREX = "random_init.prex.newstest14"
 
 
-def test_every_figure_is_drawn_with_its_data_and_listed(
+def test_every_figure_is_drawn_and_listed_with_its_data(
     evidence: TaskEvidence, tmp_path: Path
 ) -> None:
     listed = make_figures(tmp_path, evidence, FIGURES)
     assert json.loads((tmp_path / "nmt_ende_figures.json").read_text(encoding="utf-8")) == listed
-    for one in listed:
-        name = f"nmt_ende_{one['name']}"
-        assert one["files"] == [f"{name}.csv", f"{name}.svg", f"{name}.png"]
-        assert one["title"]
-        assert one["caption"]
-        assert one["reason"] == ""
-        data = pd.read_csv(tmp_path / one["files"][0])
-        # A single subset has no spread: the one number that may be absent.
+    for entry in listed:
+        name = f"nmt_ende_{entry['name']}"
+        assert entry["files"] == [f"{name}.csv", f"{name}.svg", f"{name}.png"]
+        assert entry["title"]
+        assert entry["caption"]
+        assert entry["reason"] == ""
+        data = pd.read_csv(tmp_path / entry["files"][0])
+        # Only the spread may be absent: a single subset has none.
         assert not data.drop(columns="spread", errors="ignore").isna().any(axis=None)
-        svg = (tmp_path / one["files"][1]).read_text(encoding="utf-8")
+        svg = (tmp_path / entry["files"][1]).read_text(encoding="utf-8")
         texts = [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
         assert "newstest14" in " ".join(texts)
         assert "<dc:date>" not in svg
-        assert (tmp_path / one["files"][2]).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / entry["files"][2]).read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path: Path) -> None:
@@ -73,7 +73,9 @@ def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path
         for folder in folders:
             folder.mkdir()
             make_figures(folder, evidence, {"ablation": ablation})
-    first, second = ({path.name: path.read_bytes() for path in one.iterdir()} for one in folders)
+    first, second = (
+        {path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders
+    )
     assert first == second
     again = tmp_path / "three"
     again.mkdir()
@@ -81,14 +83,18 @@ def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path
     assert {path.name: path.read_bytes() for path in again.iterdir()} == first
 
 
-def test_a_run_without_decodes_says_why(nothing: TaskEvidence, tmp_path: Path) -> None:
-    for one in make_figures(tmp_path, nothing, FIGURES):
-        assert one["reason"]
-        assert one["files"] == [f"nmt_ende_{one['name']}.csv"]
+def test_figures_of_a_run_without_decodes_have_reasons(
+    nothing: TaskEvidence, tmp_path: Path
+) -> None:
+    for entry in make_figures(tmp_path, nothing, FIGURES):
+        assert entry["reason"]
+        assert entry["files"] == [f"nmt_ende_{entry['name']}.csv"]
 
 
-def test_a_function_that_gives_no_sheet_is_named(evidence: TaskEvidence, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"report\.figures\.mine must name a function"):
+def test_a_function_that_returns_no_sheet_is_refused(
+    evidence: TaskEvidence, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"report\.figures\.mine: .* must return a Sheet"):
         make_figures(tmp_path, evidence, {"mine": lambda _: None})  # type: ignore[dict-item,return-value]
 
 
@@ -96,7 +102,7 @@ def test_figures_of_the_default_report_can_be_imported() -> None:
     import yaml
 
     report = yaml.safe_load((CONF / "report" / "default.yaml").read_text(encoding="utf-8"))
-    named = {implementation(one, "report.figures") for one in report["figures"].values()}
+    named = {implementation(dotted, "report.figures") for dotted in report["figures"].values()}
     assert named == set(FIGURES.values())
     for dotted in report["claims"].values():
         assert implementation(dotted, "report.claims")()
@@ -105,12 +111,12 @@ def test_figures_of_the_default_report_can_be_imported() -> None:
 def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) -> None:
     data = rejection_curves(evidence).data
     assert list(dict.fromkeys(data["test_set"])) == ["newstest14", "MED"]
-    one = data[data["test_set"] == "newstest14"].pivot_table(
+    curves = data[data["test_set"] == "newstest14"].pivot_table(
         index="replaced_percent", columns="order", values="error_percent"
     )
-    assert (one["oracle"] <= one["random"] + 1e-9).all()
-    assert (one["oracle"] <= one["prex_entropy_s"] + 1e-9).all()
-    np.testing.assert_allclose(one.iloc[-1], 0, atol=1e-9)
+    assert (curves["oracle"] <= curves["random"] + 1e-9).all()
+    assert (curves["oracle"] <= curves["prex_entropy_s"] + 1e-9).all()
+    np.testing.assert_allclose(curves.iloc[-1], 0, atol=1e-9)
     measured = evidence.one_best_measures(PREX)
     assert measured is not None
     errors, values = usable(evidence.errors(PREX), measured.values["prex_entropy_s"])
@@ -124,7 +130,7 @@ def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> No
     decode = evidence.decodes[PREX]
     of_set = errors[errors["test_set"] == "newstest14"]
     assert of_set["n"].sum() == len(decode.texts)
-    bleu = sentence_bleu([str(one) for one in decode.texts], [str(o) for o in decode.references])
+    bleu = sentence_bleu(list(map(str, decode.texts)), list(map(str, decode.references)))
     assert of_set["n"].iloc[-1] == (bleu >= 95).sum()
     confidence = confidence_histograms(evidence).data
     of_set = confidence[confidence["test_set"] == "L-FR"]
@@ -135,7 +141,7 @@ def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> No
     assert of_set[of_set["counted"] == "token confidence"]["n"].sum() == tokens
 
 
-def test_sensitivity_is_that_of_the_public_measures(evidence: TaskEvidence) -> None:
+def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> None:
     beams = sensitivity_to_beam(evidence).data
     assert set(zip(beams["test_set"], beams["metric"], strict=True)) == {
         ("newstest14", "prr"),
@@ -159,12 +165,14 @@ def test_sensitivity_is_that_of_the_public_measures(evidence: TaskEvidence) -> N
         assert row["percent"].iloc[0] == pytest.approx(expected)
 
 
-def test_ablation_covers_the_subsets_there_are(evidence: TaskEvidence) -> None:
+def test_ablation_covers_all_subsets(evidence: TaskEvidence) -> None:
     keys = ["test_set", "metric", "hypotheses", "members"]
     data = ablation(evidence).data.set_index(keys).sort_index()
     with open_store(evidence.decodes["random_init.teacher_forcing.MED"].path) as store:
         logprob, offset = store.read("/token/logprob"), store.token_offset
-    pairs = [sentence_nll(logprob[:, list(one)], offset).expr.mean() for one in subsets(3, 2, 9, 0)]
+    pairs = [
+        sentence_nll(logprob[:, list(pair)], offset).expr.mean() for pair in subsets(3, 2, 9, 0)
+    ]
     row = data.loc[("MED", "nll", "expr", 2)]
     assert row["subsets"] == 3
     assert row["mean"] == pytest.approx(np.mean(pairs))
@@ -172,7 +180,7 @@ def test_ablation_covers_the_subsets_there_are(evidence: TaskEvidence) -> None:
     assert data.loc[("newstest14", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
     assert data.loc[("newstest14", "bleu", "expr")].index.tolist() == [1, 3]
     whole = evidence.decodes[PREX]
-    bleu = corpus_bleu([str(o) for o in whole.texts], [str(o) for o in whole.references])
+    bleu = corpus_bleu(list(map(str, whole.texts)), list(map(str, whole.references)))
     assert data.loc[("newstest14", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
 
 
@@ -191,7 +199,7 @@ def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvide
     assert rows["ece_percent"].iloc[0] == pytest.approx(expected)
 
 
-def test_missing_measures_are_named(evidence: TaskEvidence, tmp_path: Path) -> None:
+def test_missing_measures_are_refused(evidence: TaskEvidence, tmp_path: Path) -> None:
     from dataclasses import replace
 
     moved = replace(evidence, uncertainty=tmp_path)
@@ -201,7 +209,7 @@ def test_missing_measures_are_named(evidence: TaskEvidence, tmp_path: Path) -> N
         confidence_histograms(moved)
 
 
-def test_sheet_without_rows_is_data_alone(tmp_path: Path, evidence: TaskEvidence) -> None:
+def test_a_sheet_without_rows_has_only_a_data_file(tmp_path: Path, evidence: TaskEvidence) -> None:
     def empty(_: TaskEvidence) -> Sheet:
         return Sheet("t", "c", pd.DataFrame(columns=["x"]), lambda _: 1 / 0, "nothing")  # type: ignore[arg-type,return-value]
 

@@ -17,9 +17,9 @@ from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_statistics
 
-UNITS = ["▁Das", "▁Menü", "</script>", "▁<b>", "s", "▁ist", "▁offen"]
+SUBWORDS = ["▁Das", "▁Menü", "</script>", "▁<b>", "s", "▁ist", "▁offen"]
 SPECIAL = 4
-VOCAB_SIZE = SPECIAL + len(UNITS)
+VOCAB_SIZE = SPECIAL + len(SUBWORDS)
 EOS = 2
 MEMBERS = ["seed_1", "seed_2", "seed_3"]
 HOSTILE = [
@@ -33,7 +33,7 @@ WriteResults = Callable[..., PageContent]
 
 @pytest.fixture(scope="session")
 def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
-    """Results of one task as the stages leave them, and all that the page takes."""
+    """A function that writes the results of one task and returns the content of its page."""
 
     def write(
         n_sentence: int = 60,
@@ -52,7 +52,7 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
             with open_store(folder / "decode" / part / "store.h5") as store:
                 grid = Grid([1, 2], [10.0], [True], "decoding")
                 write_measures(store, folder / "uncertainty" / part, grid)
-        _write(folder / "dict.de.txt", "".join(f"{unit} 1\n" for unit in UNITS))
+        _write(folder / "dict.de.txt", "".join(f"{subword} 1\n" for subword in SUBWORDS))
         _write(folder / "card.md", f"# Card\n\n| Source |\n| --- |\n| {HOSTILE[1]} |\n")
         _write(folder / "figure.svg", SVG)
         task = TaskFolders(
@@ -101,7 +101,7 @@ def _write_store(path: Path, part: str, n_sentence: int) -> None:
     ) as store:
         for sentence in range(n_sentence):
             source = HOSTILE[sentence] if sentence < len(HOSTILE) else f"Satz {sentence}"
-            # PRM has no references, and the last sentence no hypothesis.
+            # PRM has no references, and the last sentence of each set has no hypothesis.
             reference = None if test_set == "PRM" else f"Referenz {sentence} <i>"
             n_hypothesis = 0 if sentence == n_sentence - 1 else 2
             hypotheses = [
@@ -145,7 +145,7 @@ def _cells(test_sets: Sequence[str]) -> list[Cell]:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    one, other = TableCell(cells[0], paper=28.8, best=True), TableCell(cells[2])
+    first, second = TableCell(cells[0], paper=28.8, best=True), TableCell(cells[2])
     return Table(
         "tab:bleu",
         "BLEU <of> all",
@@ -153,7 +153,7 @@ def _table(cells: Sequence[Cell]) -> Table:
             (Heading("Task"), Heading("Set"), Heading("Scores", 2)),
             (Heading(""), Heading(""), Heading("BLEU"), Heading("NLL")),
         ),
-        (Row(("EN-DE", "nwt14"), (one, other)),),
+        (Row(("EN-DE", "nwt14"), (first, second)),),
         ("Bold: the best.",),
     )
 

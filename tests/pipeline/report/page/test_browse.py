@@ -14,7 +14,7 @@ import pytest
 from pipeline.errors import DataError
 from pipeline.report.page import PageContent
 from pipeline.report.page.browse import BrowsableSet, browsable_sets, json_text
-from pipeline.report.page.sentences import _plain
+from pipeline.report.page.sentences import plain_numbers
 
 WriteResults = Callable[..., PageContent]
 
@@ -31,12 +31,12 @@ def store_path(content: PageContent) -> Path:
     return content.tasks[0].decode / "random_init.prex.newstest14" / "store.h5"
 
 
-def test_the_numbers_are_those_of_store_and_measures(write_results: WriteResults) -> None:
+def test_numbers_agree_with_store_and_measures(write_results: WriteResults) -> None:
     content = write_results(n_sentence=12)
     data = data_of(content)
     with h5py.File(store_path(content)) as store:
         offset = store["/hypothesis/token_offset"][:]
-        best = slice(offset[2 * 7], offset[2 * 7 + 1])  # two hypotheses a sentence
+        best = slice(offset[2 * 7], offset[2 * 7 + 1])  # two hypotheses per sentence
         logprob = store["/token/logprob"][best]
     own = slice(data["token_offset"][7], data["token_offset"][8])
     shown = np.array(data["member_logprob"]).reshape(-1, 3)[own]
@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_store_and_measures(write_results: WriteResults
         ("prex_rmi", "reverse_information"),
     ):
         np.testing.assert_allclose(data[name][own], tokens[column], atol=0.00051)
-    assert [data["units"][one] for one in data["unit"][own]][-1] == "</s>"
+    assert [data["subwords"][subword] for subword in data["subword"][own]][-1] == "</s>"
     sequence = pd.read_parquet(folder / "sequence.parquet")
     row = sequence[(sequence.sentence_id == 7) & (sequence.beam == 2)].iloc[0]
     assert data["measures"]["prex_rmi_s"][7] == pytest.approx(row["prex_rmi_s"], rel=1e-3)
@@ -58,7 +58,9 @@ def test_the_numbers_are_those_of_store_and_measures(write_results: WriteResults
 
 
 def test_a_sentence_without_hypothesis_or_reference_has_nulls(write_results: WriteResults) -> None:
-    in_domain, permuted = (json.loads(one.json) for one in browse(write_results(n_sentence=9)))
+    in_domain, permuted = (
+        json.loads(browsable.json) for browsable in browse(write_results(n_sentence=9))
+    )
     assert in_domain["error_percent"][8] is None
     assert in_domain["flags"][8] == ["no hypothesis"]
     assert in_domain["token_offset"][8] == in_domain["token_offset"][9]
@@ -67,25 +69,28 @@ def test_a_sentence_without_hypothesis_or_reference_has_nulls(write_results: Wri
     assert permuted["reference"] == [None] * 9 == permuted["error_percent"]
 
 
-def test_at_most_so_many_sentences(write_results: WriteResults) -> None:
+def test_the_number_of_sentences_is_limited(write_results: WriteResults) -> None:
     content = replace(write_results(n_sentence=9), most_sentences=4)
     first = browse(content)[0]
     data = json.loads(first.json)
     assert (first.n_sentence, first.n_embedded) == (9, 4)
     assert len(data["source"]) == len(data["error_percent"]) == 4
     assert len(data["hypothesis"]) == data["hypothesis_offset"][4] == 8
-    assert len(data["unit"]) == data["token_offset"][4]
+    assert len(data["subword"]) == data["token_offset"][4]
 
 
-def test_one_decode_a_set_and_none_of_members_alone(write_results: WriteResults) -> None:
-    chosen = [(one.test_set, one.decoded_by) for one in browse(write_results(n_sentence=4))]
+def test_one_decode_per_test_set_and_none_of_single_members(write_results: WriteResults) -> None:
+    chosen = [
+        (browsable.test_set, browsable.decoded_by)
+        for browsable in browse(write_results(n_sentence=4))
+    ]
     assert chosen == [("newstest14", "random_init PrEx"), ("PRM", "random_init PrEx")]
 
 
-def test_tokens_without_a_dictionary_are_ids(write_results: WriteResults) -> None:
+def test_tokens_are_shown_by_id_without_a_dictionary(write_results: WriteResults) -> None:
     content = write_results(n_sentence=4)
     bare = replace(content, tasks=[replace(content.tasks[0], dictionary=None)])
-    assert "#2" in data_of(bare)["units"]
+    assert "#2" in data_of(bare)["subwords"]
 
 
 def test_measures_of_another_store_are_refused(write_results: WriteResults) -> None:
@@ -93,7 +98,7 @@ def test_measures_of_another_store_are_refused(write_results: WriteResults) -> N
     path = content.tasks[0].uncertainty / "random_init.prex.newstest14" / "token.parquet"
     frame = pd.read_parquet(path)
     frame.assign(token_id=frame["token_id"] + 1).to_parquet(path)
-    with pytest.raises(DataError, match=r"token\.parquet must hold the tokens of .*store\.h5"):
+    with pytest.raises(DataError, match=r"token\.parquet: does not hold the tokens of .*store\.h5"):
         browse(content)
     frame.drop(columns="prex_mi").to_parquet(path)
     with pytest.raises(
@@ -102,8 +107,8 @@ def test_measures_of_another_store_are_refused(write_results: WriteResults) -> N
         browse(content)
 
 
-def test_what_json_cannot_hold() -> None:
-    assert _plain([1.5, np.nan, np.inf, -np.inf]) == [1.5, None, "Infinity", "-Infinity"]
+def test_special_values_and_tags_are_safe_in_json() -> None:
+    assert plain_numbers([1.5, np.nan, np.inf, -np.inf]) == [1.5, None, "Infinity", "-Infinity"]
     text = json_text({"a": "</script><!--\u2028é"})
     assert "<" not in text
     assert json.loads(text) == {"a": "</script><!--\u2028é"}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,9 @@ def written(content: PageContent, tmp_path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_it_holds_everything_and_loads_nothing(write_results: WriteResults, tmp_path: Path) -> None:
+def test_the_page_is_complete_and_loads_nothing(
+    write_results: WriteResults, tmp_path: Path
+) -> None:
     page = written(write_results(n_sentence=5), tmp_path)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
@@ -37,16 +40,16 @@ def test_it_holds_everything_and_loads_nothing(write_results: WriteResults, tmp_
         "Help pages, permuted (SYNTHETIC) <strong",
         "Decodes: 1",
         "LTO is absent: no folder &lt;was&gt; named.",
-        "the first 3,000 sentences of a set at most",
+        "at most the first 3,000 sentences of a test set",
     ):
         assert text in page, text
 
 
-def test_hostile_text_of_the_data_becomes_no_tag(
-    write_results: WriteResults, tmp_path: Path
-) -> None:
+def test_html_in_the_data_is_escaped(write_results: WriteResults, tmp_path: Path) -> None:
     page = written(write_results(n_sentence=5), tmp_path)
-    assert page.count("<script") == page.count("</script>") == 4  # index, two sets, the program
+    assert (
+        page.count("<script") == page.count("</script>") == 4
+    )  # index, two test sets, the program
     assert "<img src=x" not in page
     packed = re.findall('application/gzip" id="data-[01]">([A-Za-z0-9+/=]+)</script>', page)
     assert len(packed) == 2
@@ -58,32 +61,33 @@ def test_the_same_results_give_the_same_bytes(write_results: WriteResults, tmp_p
     assert written(content, tmp_path / "a") == written(content, tmp_path / "b")
 
 
-def test_a_run_without_decodes_claims_or_figures_has_a_page_too(
+def test_a_run_without_decodes_claims_or_figures_has_a_page(
     write_results: WriteResults, tmp_path: Path
 ) -> None:
     content = write_results(n_sentence=5)
     page = written(replace(content, tasks=[], claims=[], figures=[]), tmp_path)
-    for text in ("No claim was tested", "No figure was made", "No decode of this run", "BLEU"):
+    for text in ("tested no claims", "has no figures", "has no decodes", "BLEU"):
         assert text in page
 
 
-def test_figures_are_taken_from_their_list(tmp_path: Path) -> None:
+def test_figures_are_read_from_their_list(tmp_path: Path) -> None:
     listed = [
-        {"task": "asr", "title": "A", "caption": "B.", "files": ["a.csv", "a.svg"], "reason": ""},
-        {"task": "mine", "title": "C", "caption": "D.", "files": ["c.csv"], "reason": "no data"},
+        {"title": "A", "caption": "B.", "files": ["a.csv", "a.svg"], "reason": ""},
+        {"title": "C", "caption": "D.", "files": ["c.csv"], "reason": "no data"},
     ]
-    assert page_figures(tmp_path, listed) == [
+    (tmp_path / "asr_figures.json").write_text(json.dumps(listed), encoding="utf-8")
+    assert page_figures(tmp_path, "asr") == [
         PageFigure("ASR: A", "B.", tmp_path / "a.svg"),
-        PageFigure("mine: C", "D.", None, "no data"),
+        PageFigure("ASR: C", "D.", None, "no data"),
     ]
 
 
-def test_without_the_paper_beside_it(write_results: WriteResults, tmp_path: Path) -> None:
+def test_the_papers_numbers_can_be_left_out(write_results: WriteResults, tmp_path: Path) -> None:
     page = written(replace(write_results(n_sentence=5), beside_paper=False), tmp_path)
     assert "28.8" not in page
 
 
-def test_hostile_name_of_a_set_is_shown_as_text(
+def test_html_in_the_name_of_a_test_set_is_escaped(
     write_results: WriteResults, tmp_path: Path
 ) -> None:
     name = "<img src=x onerror=alert(1)>"

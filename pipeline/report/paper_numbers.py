@@ -1,4 +1,4 @@
-"""The paper's own numbers, from the file of its result tables."""
+"""The numbers that the paper prints, and our cells at the same keys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pipeline.report.cells import CellIndex
 from pipeline.report.table import TableCell
 
 _FILE = Path(__file__).with_name("paper_results.csv")
+_Setting = tuple[str, str]  # (T, B)
 
 
 @dataclass(frozen=True)
 class PaperCell:
-    """A number that the paper prints, with its spread where it prints one.
+    """A number of the paper, with its spread if the paper prints one.
 
-    A table beyond the paper has cells of this kind without a value.
+    Tables beyond the paper use cells without a value.
     """
 
     key: Key
@@ -28,8 +29,13 @@ class PaperCell:
 
 
 def paper_cells(label: str) -> list[PaperCell]:
-    """The cells of one of the paper's tables in its order; empty for a label it does not have."""
+    """The cells of one of the paper's tables, in its order; empty for an unknown label."""
     return _tables().get(label, [])
+
+
+def paper_columns(label: str) -> list[str]:
+    """The measures of one of the paper's tables, in its order."""
+    return list(dict.fromkeys(cell.key.column for cell in paper_cells(label)))
 
 
 @cache
@@ -44,13 +50,11 @@ def _tables() -> dict[str, list[PaperCell]]:
     return tables
 
 
-Setting = tuple[str, str]
-
-
 class PaperTable:
-    """One table over the tasks that were run, or over all of its tasks where none of them was.
+    """The keys of one table, restricted to the tasks that were run.
 
-    `keys` are those of the paper's cells, `test_sets` its (task, test set), `columns` its measures.
+    If none of its tasks was run, all of them are kept. `keys` are the keys of the paper's cells,
+    `test_sets` the pairs (task, test set), `columns` the measures.
     """
 
     def __init__(self, cells: Sequence[PaperCell], index: CellIndex) -> None:
@@ -60,40 +64,43 @@ class PaperTable:
         self.keys = run or list(self._by_key)
         self.columns = list(dict.fromkeys(key.column for key in self._by_key))
         self.test_sets = list(dict.fromkeys((key.task, key.test_set) for key in self.keys))
-        # A table that compares kinds of ensembles shows no other kind in the place of one.
+        # A table that compares kinds of ensembles must not show one kind in the row of another.
         kinds = {key.ensemble for key in self.keys if key.hypotheses != "-"}
-        self._other_may_stand_in = len(kinds) == 1
+        self._may_substitute_ensemble = len(kinds) == 1
 
     def keys_of(self, task: str, test_set: str) -> list[Key]:
-        """The paper's keys of a test set, in its order."""
+        """The keys of one test set, in the paper's order."""
         return [key for key in self.keys if (key.task, key.test_set) == (task, test_set)]
 
     def cell(self, key: Key) -> TableCell:
-        """Our cell of a key of this table, with the paper's number where it has one.
+        """Our cell at a key of this table, with the paper's number if the paper has one.
 
-        Where a run lacks the paper's T, B or ensemble, its own stand in.
+        If the run lacks the paper's T, B or ensemble, its own are used instead.
         """
-        ours = self._index.cell(self._ours(key))
-        theirs = self._by_key.get(ours.key)
-        return TableCell(ours, theirs.value, theirs.spread) if theirs else TableCell(ours)
+        ours = self._index.cell(self._key_of_run(key))
+        paper = self._by_key.get(ours.key)
+        return TableCell(ours, paper.value, paper.spread) if paper else TableCell(ours)
 
-    def _ours(self, key: Key) -> Key:
-        if key.hypotheses != "-" and self._other_may_stand_in:
+    def _key_of_run(self, key: Key) -> Key:
+        if key.hypotheses != "-" and self._may_substitute_ensemble:
             key = key._replace(ensemble=self._index.ensemble(key.task, key.ensemble))
         same = {name: getattr(key, name) for name in ("task", "ensemble", "hypotheses", "regime")}
-        own = self._index.keys(**same, metric=key.metric)
-        temperature, beam = _nearest((key.T, key.B), [(one.T, one.B) for one in own])
+        candidates = self._index.keys(**same, metric=key.metric)
+        settings = [(candidate.T, candidate.B) for candidate in candidates]
+        temperature, beam = _nearest((key.T, key.B), settings)
         return key._replace(T=temperature, B=beam)
 
 
-def _nearest(wanted: Setting, own: Sequence[Setting]) -> Setting:
-    """The wanted (T, B) if the run has it or has none at all, else the like of it: a B of 1, or the
-    largest one; the same T, or the first one."""
-    if not own or wanted in own:
+def _nearest(wanted: _Setting, available: Sequence[_Setting]) -> _Setting:
+    """The wanted (T, B) if it is available or nothing is.
+
+    Otherwise the wanted B or else the largest one, with the wanted T or else the first one.
+    """
+    if not available or wanted in available:
         return wanted
     temperature, beam = wanted
-    beams = {one for _, one in own}
+    beams = {own_beam for _, own_beam in available}
     if beam not in beams:
-        beam = max(beams, key=lambda one: int(one or 0))
-    temperatures = [one for one, of in own if of == beam]
+        beam = max(beams, key=lambda own_beam: int(own_beam or 0))
+    temperatures = [own for own, own_beam in available if own_beam == beam]
     return temperature if temperature in temperatures else temperatures[0], beam

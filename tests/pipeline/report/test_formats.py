@@ -5,10 +5,16 @@ import pytest
 
 from pipeline.metrics.cell import KEY_COLUMNS
 from pipeline.report.cells import CellIndex
-from pipeline.report.formats import escaped, latex, markdown
-from pipeline.report.paper import paper_cells
+from pipeline.report.formats import (
+    escape_latex,
+    latex,
+    markdown,
+    write_csv,
+    write_results,
+    write_tables,
+)
+from pipeline.report.paper_numbers import paper_cells
 from pipeline.report.paper_tables import paper_table
-from pipeline.report.results import write_results, write_table
 
 LABEL = "tab:sequence-error-detection"
 
@@ -24,6 +30,7 @@ def test_markdown_shows_interval_paper_and_reason(table):
     lines = markdown(table, beside_paper=True).splitlines()
     row = next(line for line in lines if line.startswith("| EN-DE"))
     assert row.count("|") == lines[2].count("|") == lines[3].count("|")
+    assert [part[-1] for part in lines[3].strip("|").split("|")] == ["-", "-"] + [":"] * 12
     values = [value.strip() for value in row.strip("|").split("|")]
     assert values[:3] == ["EN-DE", "nwt14", "29.1 [28.1, 30.1] (paper 28.1)"]
     assert values[3] == "**46.8** [45.8, 47.8] (paper 45.8)"
@@ -37,7 +44,7 @@ def test_markdown_without_the_paper(table):
     assert "paper" not in markdown(table, beside_paper=False)
 
 
-def test_latex_shows_interval_and_paper_under_mathematical_headings(frame_of, like_paper):
+def test_latex_shows_interval_paper_and_mathematical_headings(frame_of, like_paper):
     index = CellIndex(frame_of(*like_paper("tab:ood-detection", "nmt_ende")))
     text = latex([paper_table("tab:ood-detection", index)], True)
     assert "\\shortstack{83.2\\\\{\\tiny 82.2 to 84.2}\\\\{\\tiny (82.2)}}" in text
@@ -61,11 +68,11 @@ def test_latex_shows_reasons_and_bold(table):
         ("Öl ± 1", r"Öl $\pm$ 1"),
     ],
 )
-def test_latex_escapes(text, expected):
-    assert escaped(text) == expected
+def test_latex_escapes_special_characters(text, expected):
+    assert escape_latex(text) == expected
 
 
-def test_results_join_with_the_papers_file(table, tmp_path):
+def test_results_can_be_joined_with_the_papers_file(table, tmp_path):
     path = tmp_path / "results.csv"
     write_results(path, [table])
     with path.open(encoding="utf-8", newline="") as file:
@@ -75,30 +82,40 @@ def test_results_join_with_the_papers_file(table, tmp_path):
         *KEY_COLUMNS,
         *("value", "spread", "low", "high", "n", "reason", "data", "signature"),
     ]
-    paper = {one.key: one.value for one in paper_cells(LABEL)}
+    of_paper = {cell.key: cell.value for cell in paper_cells(LABEL)}
     joined = [
-        (row["value"], paper[tuple(row[name] for name in KEY_COLUMNS)])  # type: ignore[index]
+        (row["value"], of_paper[tuple(row[name] for name in KEY_COLUMNS)])  # type: ignore[index]
         for row in rows
     ]
     assert len(joined) == 12
-    assert [theirs + 1 for ours, theirs in joined if ours] == pytest.approx(
+    assert [paper + 1 for ours, paper in joined if ours] == pytest.approx(
         [float(ours) for ours, _ in joined if ours]
     )
     assert [row["reason"] for row in rows if not row["value"]] == ["50 % & no_reference"]
 
 
-def test_a_tables_own_file_has_the_paper_beside_on_demand(table, tmp_path):
+def test_csv_of_a_table_has_the_papers_numbers_on_demand(table, tmp_path):
     path = tmp_path / "table.csv"
-    write_table(path, table, beside_paper=True)
+    write_csv(path, table, beside_paper=True)
     header, first = path.read_text(encoding="utf-8").split("\n")[:2]
     assert header.endswith("signature,paper_value,paper_spread,best")
     assert first.endswith("sig:nwt14,28.1,,false")
-    write_table(path, table, beside_paper=False)
+    write_csv(path, table, beside_paper=False)
     assert "paper" not in path.read_text(encoding="utf-8").split("\n")[0]
 
 
-def test_a_cell_that_a_table_shows_twice_has_one_row(table, tmp_path):
+def test_results_have_one_row_for_a_repeated_cell(table, tmp_path):
     once, twice = tmp_path / "once.csv", tmp_path / "twice.csv"
     write_results(once, [table])
     write_results(twice, [replace(table, rows=(*table.rows, *table.rows))])
     assert twice.read_bytes() == once.read_bytes()
+
+
+def test_every_table_is_written_in_all_formats(table, tmp_path):
+    write_tables(tmp_path, [table], beside_paper=True)
+    name = "tab_sequence-error-detection"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.csv",
+        "all_tables.tex",
+        *(f"{name}.{suffix}" for suffix in ("csv", "md", "tex")),
+    }

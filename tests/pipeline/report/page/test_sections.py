@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from pipeline.metrics.cell import Cell
+from pipeline.report.claims import Claim, Side, Verdict
+from pipeline.report.names import decoder_name, measure_label
+from pipeline.report.page.browse import ordered_test_sets
+from pipeline.report.page.sections import HeaderCell, card_html, claim_lines, header_cells
+from pipeline.report.table import Heading, Table
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("prex_entropy_c", "PrEx total H, C-IW"),
+        ("expr_epkl_w_c", "ExPr knowledge K, exact, C-IW"),
+        ("prex_mi_mc", "PrEx knowledge I, MC"),
+        ("var_logp_ln", "variance of ln P, by length"),
+        ("prex_mi", "prex_mi"),
+        ("my_own_s", "my_own_s"),
+    ],
+)
+def test_measures_have_readable_labels(name: str, label: str) -> None:
+    assert measure_label(name) == label
+
+
+def test_decodes_have_readable_names() -> None:
+    assert decoder_name("random_init", "expr", "beam") == "random_init ExPr"
+    assert decoder_name("random_init", "reference", "teacher_forcing") == (
+        "random_init teacher forcing"
+    )
+    assert decoder_name("single", "-", "beam") == "single"
+
+
+def test_the_baseline_is_first_and_teacher_forced_sets_are_last() -> None:
+    def cell(test_set: str, ensemble: str, regime: str, metric: str) -> Cell:
+        return Cell("nmt_ende", test_set, ensemble, "prex", regime, metric=metric)
+
+    cells = [
+        cell("CUT", "random_init", "beam", "roc_auc"),
+        cell("L-DEEN", "random_init", "teacher_forcing", "nll"),
+        cell("MED", "random_init", "beam", "roc_auc"),
+        cell("MED", "single", "beam", "bleu"),
+        cell("newstest14", "single", "beam", "bleu"),
+    ]
+    assert ordered_test_sets(cells, "nmt_ende") == ["newstest14", "MED", "CUT", "L-DEEN"]
+    assert ordered_test_sets(cells, "asr") == []
+
+
+def test_a_verdict_is_shown_with_difference_test_sets_and_reason() -> None:
+    claim = Claim("A beats B.", "sec:x", (), ("nll",), Side(), Side())
+    decided = Verdict("c", claim, "nmt_ende", "holds", "nll", 0.25, 0.1, 0.4, 2, 1, 0)
+    undecided = Verdict("c", claim, "", "undecided", reason="task asr was not run")
+    first, second = claim_lines([decided, undecided])
+    assert (first.task, second.task) == ("EN-DE", "")
+    assert first.findings == [
+        "Difference 0.250 [0.100, 0.400] nats per token",
+        "2 test sets: 1 for and 0 against the claim, by their own intervals",
+    ]
+    assert second.findings == ["task asr was not run"]
+
+
+def test_a_heading_covers_empty_headings_below_it() -> None:
+    table = Table(
+        "tab:x",
+        "X",
+        (
+            (Heading("Task"), Heading("PrEx", 2), Heading("")),
+            (Heading(""), Heading("H"), Heading(""), Heading("I")),
+        ),
+        (),
+    )
+    assert header_cells(table) == [
+        [HeaderCell("Task", 1, 2), HeaderCell("PrEx", 2, 1), HeaderCell("", 1, 1)],
+        [HeaderCell("H", 1, 1), HeaderCell("", 1, 1), HeaderCell("I", 1, 1)],
+    ]
+    assert [cell.scope for cell in header_cells(table)[0]] == ["col", "colgroup", "col"]
+
+
+def test_headings_of_a_card_are_lowered_and_its_tables_are_labelled() -> None:
+    html = card_html("# Card\n\n###### Deep\n\n| A |\n| --- |\n| 1 |\n", "nmt", 2)
+    assert "<h3>Card</h3>" in html
+    assert "<h6>Deep</h6>" in html
+    assert '<th scope="col">A</th>' in html
+    assert 'aria-label="nmt, table 1: Deep" tabindex="0"><table>' in html
+    assert html.count("<div") == html.count("</div>") == 1
+
+
+def test_html_in_a_card_is_shown_as_text() -> None:
+    card = (
+        '## "><script>x</script>\n\n| S |\n| --- |\n| <script>alert(1)</script> *a* '
+        "![b](http://c) [d](javascript:e) <http://f> |\n\n<iframe></iframe>\n"
+    )
+    html = card_html(card, "nmt", 2)
+    for tag in ("<script", "<img", "<a ", "<em", "<iframe"):
+        assert tag not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; *a* ![b](http://c)" in html
+    assert 'aria-label="nmt, table 1: &quot;&gt;&lt;script&gt;' in html
