@@ -1,4 +1,4 @@
-"""Decode every test set of a task with the ensembles, and where tables need it with members."""
+"""Decode every test set of a task with the ensembles and, where tables need it, with members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.decoding.diversity import diversity_report
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
-from pipeline.decoding.plan import Job, jobs, shard_of, shards
+from pipeline.decoding.plan import Part, plan_parts, shard_of, shards
 from pipeline.ensembles import chosen_ensembles, finders, made_folder, manifest, remove_unused
 from pipeline.errors import ConfigError
 from pipeline.run.application import run
@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 
 
 def decode(config: PipelineConfig) -> None:
-    """Write {io.root}/decode/{task}/: one store a job of pipeline.decoding.plan.
+    """Write {io.root}/decode/{task}/, with one store for each part of the plan.
 
-    Beside them ensemble.json, of the members, and diversity.json, of how much these differ.
+    Beside them, ensemble.json describes the members and diversity.json how much they differ.
     """
     root, task = Path(config.io.root), config.task.name
     chosen = chosen_ensembles(config.ensemble, root / "train" / task)
@@ -32,59 +32,60 @@ def decode(config: PipelineConfig) -> None:
     code = code_digest("decode", *finders(config.ensemble), search)
     inputs = Inputs(_prepared(config), chosen.by_name, config.decode, config.dump, code)
     inputs.check_vocabularies()
-    plan = jobs(chosen.main, chosen.further, config.decode, _test_sets(config, inputs.prepared))
+    test_sets = _test_sets(config, inputs.prepared)
+    plan = plan_parts(chosen.main, chosen.further, config.decode, test_sets)
     if config.part is None:
         _decode_all(config, inputs, plan)
     else:
         _decode_one(config, inputs, plan)
 
 
-def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Job]) -> None:
+def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> None:
     ensembles = list(inputs.ensembles.values())
-    members = [member for one in ensembles for member in one.members]
+    members = [member for ensemble in ensembles for member in ensemble.members]
     check_weights(members)
     remove_unused(made_folder(Path(config.io.root) / "train" / config.task.name), members)
     folder = _folder(config, inputs, plan)
     diversity = diversity_report(inputs, folder.root / "diversity.json")
-    run_shards(config, folder, {job.name: _shards(inputs, job) for job in plan})
-    made = run_parts(config, folder, config.decode.parts_per_job)
+    run_shards(config, folder, {part.name: _shards(inputs, part) for part in plan})
+    decoded = run_parts(config, folder, config.decode.parts_per_job)
     write_json(folder.root / "ensemble.json", manifest(ensembles))
     write_json(folder.root / "diversity.json", diversity)
-    _log.info("decoded %d of %d parts into %s", len(made), len(plan), folder.root)
+    _log.info("decoded %d of %d parts into %s", len(decoded), len(plan), folder.root)
 
 
-def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Job]) -> None:
+def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> None:
     from pipeline.decoding.part import decode_part, decode_shard
 
     task = config.task.name
     name, shard = shard_of(str(config.part))
-    row = {job.name: place for place, job in enumerate(plan)}
+    row = {part.name: index for index, part in enumerate(plan)}
     if name not in row:
-        raise ConfigError(f"part must be one of {', '.join(row)}, got {name}")
-    job = plan[row[name]]
-    folder = _folder(config, inputs, [job])
+        raise ConfigError(f"part: no such part ({name}). Choose one of {', '.join(row)}.")
+    part = plan[row[name]]
+    folder = _folder(config, inputs, [part])
     resume = Path(config.io.root) / "resume" / "decode" / task / name / folder.parts[name]
     if shard is not None:
-        decode_shard(inputs, task, job, shard, resume, row[name])
+        decode_shard(inputs, task, part, shard, resume, row[name])
         return
-    with folder.building(name) as part:
-        decode_part(inputs, task, job, part / "store.h5", resume, row[name])
+    with folder.building(name) as building:
+        decode_part(inputs, task, part, building / "store.h5", resume, row[name])
 
 
-def _shards(inputs: Inputs, job: Job) -> list[str]:
+def _shards(inputs: Inputs, part: Part) -> list[str]:
     if inputs.decode.shards == 1:
         return []
     from pipeline.decoding.test_set import read_test_set
 
-    n_sentence = len(read_test_set(inputs.prepared.test_set(job.test_set)))
+    n_sentence = len(read_test_set(inputs.prepared.test_set(part.test_set)))
     n_block = ceil(n_sentence / inputs.decode.part_sentences)
-    return [one.label(job.name) for one in shards(inputs.decode.shards, n_block)]
+    return [shard.label(part.name) for shard in shards(inputs.decode.shards, n_block)]
 
 
-def _folder(config: PipelineConfig, inputs: Inputs, plan: list[Job]) -> PartFolder:
-    """The folder of all parts, of which those of the plan are known."""
+def _folder(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> PartFolder:
+    """The folder of all parts; only those of the plan have a digest."""
     root = Path(config.io.root) / "decode" / config.task.name
-    parts = {job.name: inputs.digest(job) for job in plan}
+    parts = {part.name: inputs.digest(part) for part in plan}
     return PartFolder(root, parts, beside=("ensemble.json", "diversity.json"))
 
 
@@ -93,8 +94,9 @@ def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetC
     absent = prepared.absent_sets()
     if config.part is None:
         for role, reason in absent.items():
-            _log.info("no decode of %s, which is absent: %s", role, reason)
-    return {role: one for role, one in config.task.test_sets.items() if role not in absent}
+            _log.info("no decode of %s, which was not prepared: %s", role, reason)
+    sets = config.task.test_sets.items()
+    return {role: test_set for role, test_set in sets if role not in absent}
 
 
 def _prepared(config: PipelineConfig) -> Prepared:

@@ -11,7 +11,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import read_manifest, seal
 from pipeline.run.files import complete_folder, new_files
 from pipeline.run.settings import PipelineConfig, implementation, iterate_values
-from pipeline.store import SUBSET, Store, look_ahead, open_store, validate
+from pipeline.store import SUBSET, Store, check_stores, open_store, validate
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 
@@ -33,7 +33,7 @@ def uncertainty(config: PipelineConfig) -> None:
     with ExitStack() as stack:
         parts = read_manifest(decodes)
         paths = {part: decodes / part / "store.h5" for part in parts}
-        look_ahead(paths.values())
+        check_stores(paths.values())
         stores = {part: stack.enter_context(open_store(path)) for part, path in paths.items()}
         singles = [store for store in stores.values() if _is_single_member(store)]
         out = stack.enter_context(

@@ -126,7 +126,7 @@ def _train(folder: Path, settings: PipelineConfig) -> str:
 def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.data.subwords import detokenise
     from pipeline.decoding.part import decoder_of
-    from pipeline.decoding.plan import Job
+    from pipeline.decoding.plan import Part
     from pipeline.decoding.test_set import PreparedSentence
     from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
     from pipeline.run.settings import implementation
@@ -138,12 +138,12 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     assert len(names) == N_MEMBER
     load = {name: _loader(folder / "member", dictionary, place) for place, name in enumerate(names)}
     searching = tuple(settings.decode.search_members)
-    job = Job(
+    part = Part(
         "dry_run", "dry_run", "random_init", "random_init", names, "beam", "prex", searching, False
     )
     search = implementation(settings.decode._target_, "decode._target_")
     decoder = decoder_of(
-        *(job, load, search, (dictionary, dictionary), settings.decode, settings.dump),
+        *(part, load, search, (dictionary, dictionary), settings.decode, settings.dump),
         *(detokenise, None),
     )
     words = _words(settings)

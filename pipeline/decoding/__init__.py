@@ -1,1 +1,1 @@
-"""Search and scoring over an ensemble, and the per-token statistics of what is found."""
+"""Search, sampling and scoring with an ensemble, and the statistics of every token."""

@@ -1,86 +1,37 @@
-"""One decode job from a test set to a whole store, in bounded memory, going on where it stopped."""
+"""Decode a test set block by block, in bounded memory, and join the blocks to one store."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline.decoding.beam import length_limit
-from pipeline.decoding.dump import with_distributions
-from pipeline.decoding.model import ScoringModel
-from pipeline.decoding.posterior import NotANumberError, refuse_impossible
+from pipeline.decoding.model import ScoringModel, Search
+from pipeline.decoding.posterior import NanLogprobError, sentence_place
+from pipeline.decoding.scoring import with_distributions
 from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, batches
+from pipeline.errors import DataError
 from pipeline.run.progress import Progress
 from pipeline.run.settings import DecodeConfig, DumpConfig
-from pipeline.store import Flag, Hypothesis, Store, StoreWriter, TokenStatistics, TopK, open_store
+from pipeline.store import Flag, Hypothesis, StoreWriter, open_own_store, read_hypotheses
+from pipeline.store.schema import value_range
 from pipeline.store.statistics import STATISTICS
 
-
-@dataclass(frozen=True)
-class Found:
-    """What a store holds of one sentence."""
-
-    hypotheses: list[Hypothesis]
-    flag: int
-
-
-def joined_blocks(paths: Sequence[Path]) -> Iterator[Found]:
-    """Sentence by sentence what stores hold, one store after the other."""
-    for path in paths:
-        with open_store(path) as store:
-            yield from read_hypotheses(store)
-
-
-def read_hypotheses(store: Store) -> Iterator[Found]:
-    """The hypotheses of every sentence, as they were written; whole distributions one by one."""
-    columns = {name: store.read(f"/token/{name}") for name in ("id", *STATISTICS)}
-    rows = {name: store.read(f"/hypothesis/{name}") for name in ("text", "score", "finished")}
-    members = store.read("/hypothesis/member")
-    token_offset = store.read("/hypothesis/token_offset")
-    first_last = zip(store.hypothesis_offset[:-1], store.hypothesis_offset[1:], strict=True)
-    for (first, last), flag in zip(first_last, store.flag, strict=True):
-        hypotheses = []
-        for place in range(first, last):
-            start, stop = token_offset[place], token_offset[place + 1]
-            hypotheses.append(
-                Hypothesis(
-                    columns["id"][start:stop],
-                    str(rows["text"][place]),
-                    float(rows["score"][place]),
-                    bool(rows["finished"][place]),
-                    TokenStatistics(*(columns[name][start:stop] for name in STATISTICS)),
-                    int(members[place]),
-                    store.read("/token/full_logprob", start, stop)
-                    if store.has("/token/full_logprob")
-                    else None,
-                    _topk(store, start, stop),
-                )
-            )
-        yield Found(hypotheses, int(flag))
-
-
-def _topk(store: Store, start: int, stop: int) -> TopK | None:
-    names = ("topk_id", "topk_logprob", "tail_logprob")
-    if not store.has("/token/topk_id"):
-        return None
-    return TopK(*(store.read(f"/token/{name}", start, stop) for name in names))
-
-
-# <s>, <pad> and </s> of fairseq's dictionaries, which no text shows.
+# <s>, <pad> and </s> of fairseq's dictionaries, which are not part of a text.
 _CONTROL_IDS = (0, 1, 2)
-
-Search = Callable[[Any, Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[Hypothesis]]]
 
 
 @dataclass(frozen=True)
 class Decoder:
     """What turns sentences into hypotheses: vocabularies, models, a search and its settings.
 
-    detokenise: what puts the units of a hypothesis together. has_length_limit: whether hypotheses
-    were found under `length_limit`, not given from outside.
+    detokenise: joins the subwords of a hypothesis. has_length_limit: whether the hypotheses were
+    found under `length_limit`; those of a text file were not.
     """
 
     source_dictionary: Dictionary
@@ -95,17 +46,17 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Block:
-    """A run of sentences that are decoded into a store of their own."""
+    """Consecutive sentences that are decoded and written together, to a store of their own."""
 
     path: Path
     sentences: slice
 
 
-def block_plan(folder: Path, n_sentence: int, part_sentences: int) -> list[Block]:
-    """The blocks of a decode: so many sentences each, in stores in `folder`."""
+def block_plan(folder: Path, n_sentence: int, block_sentences: int) -> list[Block]:
+    """Divide a test set into blocks of `block_sentences`, whose stores are in `folder`."""
     return [
-        Block(folder / f"block_{place:06d}.h5", slice(start, start + part_sentences))
-        for place, start in enumerate(range(0, n_sentence, part_sentences))
+        Block(folder / f"block_{index:06d}.h5", slice(start, start + block_sentences))
+        for index, start in enumerate(range(0, n_sentence, block_sentences))
     ]
 
 
@@ -117,25 +68,24 @@ def decode_blocks(
     title: str,
     row: int = 0,
 ) -> None:
-    """Find the hypotheses of the sentences of those blocks that are missing.
+    """Decode the blocks whose stores do not exist yet.
 
-    attributes: root attributes of the store, `regime` and `combination` among them; title and
-    row: of the progress bar. A sentence whose source is empty or longer than the models' positions
-    (a target to be scored likewise) is a flagged row without hypotheses. NO_FINISHED_HYPOTHESIS is
-    set where no hypothesis ended before the length limit. Raises DataError, naming task, set,
-    sentence, member and statistic, for a number that is NaN or out of its range.
+    attributes: root attributes of the store, with `regime` and `combination`. title, row: of the
+    progress bar. A sentence with an empty source, or with a source (in teacher forcing: target)
+    that is longer than the models allow, is flagged and has no hypotheses. NO_FINISHED_HYPOTHESIS
+    is set if no hypothesis finished before the length limit. Raises DataError naming task, test
+    set, sentence and member if a statistic is NaN or out of range.
 
-    Batches never cross blocks, so that an interrupted run ends with the bytes of an undisturbed
-    one.
+    Batches never cross blocks, so that an interrupted run ends with the same bytes.
     """
     missing = [block for block in blocks if not block.path.exists()]
     n_sentence = sum(len(range(len(test_set))[block.sentences]) for block in missing)
-    with Progress(n_sentence, title, row) as shown:
+    with Progress(n_sentence, title, row) as progress:
         for block in missing:
             block.path.parent.mkdir(parents=True, exist_ok=True)
-            for left_over in block.path.parent.glob(f".{block.path.name}.*.writing"):
-                left_over.unlink()
-            _decode_block(decoder, test_set[block.sentences], block.path, attributes, shown)
+            for partial_file in block.path.parent.glob(f".{block.path.name}.*.writing"):
+                partial_file.unlink()
+            _decode_block(decoder, test_set[block.sentences], block.path, attributes, progress)
 
 
 def join_blocks(
@@ -144,16 +94,20 @@ def join_blocks(
     path: Path,
     attributes: dict[str, Any],
 ) -> None:
-    """Write what blocks hold as one store; a single block is that store."""
+    """Write the sentences of all blocks to one store; the store of a single block is moved."""
     if len(blocks) == 1:
         shutil.move(blocks[0].path, path)
         return
-    with StoreWriter(path, **attributes) as store:
-        found_of_each = joined_blocks([block.path for block in blocks])
-        for place, (sentence, found) in enumerate(zip(test_set, found_of_each, strict=True)):
-            store.add_sentence(
-                place, sentence.source, sentence.reference, found.hypotheses, found.flag
-            )
+    with StoreWriter(path, **attributes) as joined:
+        for block in blocks:
+            first = block.sentences.start
+            with open_own_store(block.path) as store:
+                prepared = test_set[block.sentences]
+                rows = zip(prepared, read_hypotheses(store), store.flag, strict=True)
+                for index, (sentence, hypotheses, flag) in enumerate(rows, first):
+                    joined.add_sentence(
+                        index, sentence.source, sentence.reference, hypotheses, int(flag)
+                    )
 
 
 def _decode_block(
@@ -161,42 +115,68 @@ def _decode_block(
     block: Sequence[PreparedSentence],
     path: Path,
     attributes: dict[str, Any],
-    shown: Progress,
+    progress: Progress,
 ) -> None:
     """Decode one block into a store of its own, in which its sentences count from 0."""
     model, decode, regime = decoder.model, decoder.decode, attributes["regime"]
-    sentences = [_encoded(decoder, one) for one in block]
-    flags = [_input_flag(one, model, regime) for one in sentences]
-    fine = [one for one, flag in zip(sentences, flags, strict=True) if not flag]
-    shown.advance(len(sentences) - len(fine))
-    found: dict[int, Sequence[Hypothesis]] = {}
-    for batch in batches(fine, decode.batch_sentences):
+    sentences = [
+        sentence.encoded(decoder.source_dictionary, decoder.target_dictionary) for sentence in block
+    ]
+    flags = [_input_flag(sentence, model, regime) for sentence in sentences]
+    decodable = [sentence for sentence, flag in zip(sentences, flags, strict=True) if not flag]
+    progress.advance(len(sentences) - len(decodable))
+    hypotheses_of: dict[int, Sequence[Hypothesis]] = {}
+    for batch in batches(decodable, decode.batch_sentences):
         try:
             hypotheses = decoder.search(model, batch, attributes["combination"], decode)
-        except NotANumberError as error:
-            raise error.named(attributes) from None
-        found |= {one.id: best for one, best in zip(batch, hypotheses, strict=True)}
-        shown.advance(len(batch))
-    hypotheses_of_each = with_distributions(
+        except NanLogprobError as error:
+            raise error.with_names(attributes) from None
+        for sentence, best in zip(batch, hypotheses, strict=True):
+            hypotheses_of[sentence.id] = best
+        progress.advance(len(batch))
+    with_dump = with_distributions(
         model,
         sentences,
-        [found.get(one.id, ()) for one in sentences],
+        [hypotheses_of.get(sentence.id, ()) for sentence in sentences],
         decoder.dump,
         decode.batch_sentences,
     )
-    rows = zip(block, sentences, flags, hypotheses_of_each, strict=True)
+    rows = zip(block, sentences, flags, with_dump, strict=True)
     limited = decoder.has_length_limit and regime != "teacher_forcing"
     with StoreWriter(path, **attributes) as store:
-        for place, (prepared, sentence, flag, best) in enumerate(rows):
-            refuse_impossible(best, sentence.id, attributes)
-            best = [_with_text(decoder, one) for one in best]
+        for index, (prepared, sentence, flag, best) in enumerate(rows):
+            reject_out_of_range(best, sentence.id, attributes)
+            best = [_with_text(decoder, hypothesis) for hypothesis in best]
             if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))
-            store.add_sentence(place, prepared.source, prepared.reference, best, flag)
+            store.add_sentence(index, prepared.source, prepared.reference, best, flag)
 
 
-def _encoded(decoder: Decoder, sentence: PreparedSentence) -> Sentence:
-    return sentence.encoded(decoder.source_dictionary, decoder.target_dictionary)
+def reject_out_of_range(
+    hypotheses: Sequence[Hypothesis], sentence_id: int, attributes: Mapping[str, Any]
+) -> None:
+    """Raise DataError if a statistic is NaN or out of its range.
+
+    The message names task, test set, sentence, hypothesis, token, member and statistic; attributes:
+    those of the store.
+    """
+    members = attributes.get("members")
+    for rank, hypothesis in enumerate(hypotheses):
+        for name in STATISTICS:
+            values = np.asarray(getattr(hypothesis.statistics, name))
+            # The ranges of statistics depend on no size and no combination.
+            allowed = value_range(f"/token/{name}", 1, 1, "")
+            wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
+            if wrong.any():
+                token, *member = map(int, np.argwhere(wrong)[0])
+                place = f"{sentence_place(attributes, sentence_id)}, hypothesis {rank}"
+                place += f", token {token}"
+                for index in member:
+                    place += f", member {members[index] if members else index}"
+                raise DataError(
+                    f"{place}: {name} {allowed.rule} (got {float(values[token, *member]):.6g}). "
+                    f"Check the search and the models."
+                )
 
 
 def _input_flag(sentence: Sentence, model: ScoringModel, regime: str) -> int:
@@ -209,11 +189,13 @@ def _input_flag(sentence: Sentence, model: ScoringModel, regime: str) -> int:
 
 
 def _search_flag(hypotheses: Sequence[Hypothesis], limit: int) -> int:
-    ended = any(one.finished and len(one.token_id) <= limit for one in hypotheses)
-    return Flag(0) if ended else Flag.NO_FINISHED_HYPOTHESIS
+    finished = any(
+        hypothesis.finished and len(hypothesis.token_id) <= limit for hypothesis in hypotheses
+    )
+    return Flag(0) if finished else Flag.NO_FINISHED_HYPOTHESIS
 
 
 def _with_text(decoder: Decoder, hypothesis: Hypothesis) -> Hypothesis:
     symbols = decoder.target_dictionary.symbols
-    pieces = [symbols[one] for one in hypothesis.token_id if one not in _CONTROL_IDS]
-    return replace(hypothesis, text=decoder.detokenise(pieces))
+    subwords = [symbols[token] for token in hypothesis.token_id if token not in _CONTROL_IDS]
+    return replace(hypothesis, text=decoder.detokenise(subwords))

@@ -1,4 +1,4 @@
-"""How much the members of an ensemble differ, on references that they are made to score."""
+"""How much the members of an ensemble differ: their distributions along the references of dev."""
 
 from __future__ import annotations
 
@@ -15,19 +15,70 @@ from torch import Tensor
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.inputs import Inputs
 from pipeline.decoding.model import ScoringModel
-from pipeline.decoding.test_set import Dictionary, Sentence, batches, padded, read_test_set
+from pipeline.decoding.scoring import teacher_forced
+from pipeline.decoding.test_set import Dictionary, Sentence, batches, read_test_set
 from pipeline.ensembles import Ensemble
 from pipeline.errors import DataError, PipelineError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import DecodeConfig
 
-# Two members whose log-probabilities never differ by more are the same function, up to rounding.
+_log = logging.getLogger(__name__)
+
+# Two members whose log-probs never differ by more are the same model up to rounding.
 _SAME_NATS = 1e-4
-# A logarithm that is lower counts as this one, so that every divergence is a number.
+# Lower log-probs are raised to this, so that every divergence is finite.
 _LOWEST_NATS = -1000.0
-# Enough for two digits, in seconds.
-_MOST_SENTENCES = 200
+# Enough for two significant digits, in seconds.
+_MAX_SENTENCES = 200
+
+
+def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
+    """The content of diversity.json; taken from the file `path` if that is up to date.
+
+    Raises PipelineError if two members are the same model.
+    """
+    ensembles = [ensemble for ensemble in inputs.ensembles.values() if len(ensemble.members) > 1]
+    if not inputs.prepared.has("dev.jsonl"):
+        folder = inputs.prepared.folder
+        _log.info("%s: no dev.jsonl, so the diversity of members is not measured", folder)
+        return {"made_from": None, "ensembles": {}}
+    dev = inputs.prepared.file("dev.jsonl")
+    models = [
+        [(member.name, member.model_sha256) for member in ensemble.members]
+        for ensemble in ensembles
+    ]
+    dictionaries = [file for ensemble in ensembles for file in inputs.dictionaries(ensemble)]
+    made_from = digest(
+        inputs.code,
+        models,
+        [inputs.decode.device, inputs.decode.dtype],
+        [file_sha256(file) for file in dictionaries],
+        file_sha256(dev),
+    )
+    if path.is_file():
+        with suppress(DataError):  # a damaged report is made again
+            report: dict[str, Any] = read_json(path, "decode")
+            if report.get("made_from") == made_from:
+                return report
+    measured = {ensemble.name: _diversity_of(inputs, ensemble, dev) for ensemble in ensembles}
+    return {"made_from": made_from, "ensembles": measured}
+
+
+def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    source, target, loaders = inputs.loaders(ensemble)
+    report = diversity_on(dev, loaders, (source, target), inputs.decode)
+    if report["tokens"]:
+        _log.info(
+            "%s: on dev, members disagree on %.1f %% of %d tokens; mean divergence %.3f nats per "
+            "token",
+            ensemble.name,
+            report["disagreement_percent"],
+            report["tokens"],
+            report["kl_nats"],
+        )
+    return report
 
 
 def diversity_on(
@@ -36,40 +87,44 @@ def diversity_on(
     dictionaries: tuple[Dictionary, Dictionary],
     decode: DecodeConfig,
 ) -> dict[str, Any]:
-    """`diversity` on the first 200 sentences of a {role}.jsonl file.
+    """`diversity` on the first 200 sentences of a .jsonl file.
 
-    load: name of a member -> what loads it; one at a time where `decode.search_members` says that
-    they do not fit in memory together.
+    load: maps the name of a member to a function that loads it. Members are in memory one at a time
+    if `decode.search_members` is set, which means that they do not fit together.
     """
     loaders = list(load.values())
     model: ScoringModel
     if decode.search_members:
         model = MembersOneAtATime(loaders)
     else:
-        model = as_ensemble([one() for one in loaders])
-    first = read_test_set(test_set)[:_MOST_SENTENCES]
-    sentences = [one.encoded(*dictionaries) for one in first]
+        model = as_ensemble([load_member() for load_member in loaders])
+    prepared = read_test_set(test_set)[:_MAX_SENTENCES]
+    sentences = [sentence.encoded(*dictionaries) for sentence in prepared]
     return diversity(model, list(load), sentences, decode.batch_sentences)
 
 
 def diversity(
     model: ScoringModel, members: Sequence[str], sentences: Sequence[Sentence], batch_sentences: int
 ) -> dict[str, Any]:
-    """Pairwise difference of the members' next-token distributions over all target tokens.
+    """Pairwise differences of the members' next-token distributions along the targets.
 
-    Of each pair, and as the mean over pairs: `disagreement_percent`, the tokens at which the
-    likeliest token differs, and `kl_nats`, the mean of both directions of the Kullback-Leibler
-    divergence a token. Sentences without a target or too long for the models count for nothing;
-    without any, both are None. Raises PipelineError naming two members whose log-probabilities are
-    the same to 1e-4 nats.
+    For each pair, and as the mean over pairs: `disagreement_percent`, the share of tokens at which
+    the most probable token differs, and `kl_nats`, the Kullback-Leibler divergence per token,
+    averaged over both directions. Sentences without a target or too long for the models are left
+    out; if none remains, both are None. Raises PipelineError naming two members whose log-probs
+    agree to 1e-4 nats.
     """
     n_member = model.n_member
     differ, divergence, largest = (
         torch.zeros(n_member, n_member, dtype=torch.float64) for _ in range(3)
     )
     n_token = n_sentence = 0
-    for batch in batches([one for one in sentences if _fits(one, model)], batch_sentences):
-        for logprob in _forced(model, batch):
+    scorable = [sentence for sentence in sentences if _can_score(sentence, model)]
+    for batch in batches(scorable, batch_sentences):
+        sources = [sentence.source for sentence in batch]
+        targets = [sentence.target or [] for sentence in batch]
+        for unclamped in teacher_forced(model, sources, targets):
+            logprob = unclamped.clamp(min=_LOWEST_NATS)
             best = logprob.argmax(dim=2)
             differ += (best[:, :, None] != best[:, None, :]).sum(dim=0)
             divergence += _divergence(logprob)
@@ -77,18 +132,20 @@ def diversity(
             n_token += len(logprob)
             n_sentence += 1
     pairs = []
-    for one, other in combinations(range(n_member) if n_token else (), 2):
-        if largest[one, other] <= _SAME_NATS:
+    for first, second in combinations(range(n_member) if n_token else (), 2):
+        names = [members[first], members[second]]
+        if largest[first, second] <= _SAME_NATS:
             raise PipelineError(
-                f"members must differ, got the same log-probabilities to {_SAME_NATS} nats at "
-                f"{n_token} tokens for {members[one]} and {members[other]}"
+                f"ensemble: members {' and '.join(names)} are the same model: their log-probs "
+                f"agree to {_SAME_NATS} nats at {n_token} tokens. "
+                f"Check the seeds or the dropout rate of the ensemble."
             )
-        both_ways = float(divergence[one, other] + divergence[other, one]) / 2
+        both_directions = float(divergence[first, second] + divergence[second, first]) / 2
         pairs.append(
             {
-                "members": [members[one], members[other]],
-                "disagreement_percent": 100 * float(differ[one, other]) / n_token,
-                "kl_nats": both_ways / n_token,
+                "members": names,
+                "disagreement_percent": 100 * float(differ[first, second]) / n_token,
+                "kl_nats": both_directions / n_token,
             }
         )
     means = {name: _mean(pairs, name) for name in ("disagreement_percent", "kl_nats")}
@@ -99,25 +156,13 @@ def _mean(pairs: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return sum(pair[name] for pair in pairs) / len(pairs) if pairs else None
 
 
-def _fits(sentence: Sentence, model: ScoringModel) -> bool:
+def _can_score(sentence: Sentence, model: ScoringModel) -> bool:
     return (
         sentence.target is not None
         and not sentence.is_empty
         and len(sentence.source) <= model.max_source_tokens
         and len(sentence.target) <= model.max_target_tokens
     )
-
-
-def _forced(model: ScoringModel, batch: Sequence[Sentence]) -> list[Tensor]:
-    """ln P of every token of each target: [token, member, vocab], nats."""
-    targets = [one.target or [] for one in batch]
-    source = padded([one.source for one in batch], model.pad)
-    prefix = padded([[model.eos, *target[:-1]] for target in targets], model.eos)
-    with torch.inference_mode():
-        return [
-            logits.log_softmax(dim=2).cpu().clamp(min=_LOWEST_NATS)
-            for logits in model.force(source, prefix, [len(target) for target in targets])
-        ]
 
 
 def _divergence(logprob: Tensor) -> Tensor:
@@ -130,58 +175,9 @@ def _divergence(logprob: Tensor) -> Tensor:
 
 
 def _largest_difference(logprob: Tensor) -> Tensor:
-    """The largest difference of two members' log-probabilities: [member, member], nats."""
+    """The largest difference of two members' log-probs: [member, member], nats."""
     n_member = logprob.shape[1]
     largest = torch.zeros(n_member, n_member, dtype=torch.float64)
-    for one, other in combinations(range(n_member), 2):
-        largest[one, other] = (logprob[:, one] - logprob[:, other]).abs().max()
+    for first, second in combinations(range(n_member), 2):
+        largest[first, second] = (logprob[:, first] - logprob[:, second]).abs().max()
     return largest
-
-
-_log = logging.getLogger(__name__)
-
-
-def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
-    """What `path` shall hold; as it holds it already, where that was made from the same.
-
-    Raises PipelineError where two members say the same.
-    """
-    several = [one for one in inputs.ensembles.values() if len(one.members) > 1]
-    if not inputs.prepared.has("dev.jsonl"):
-        folder = inputs.prepared.folder
-        _log.info("%s: no dev.jsonl, so no report on how much members differ", folder)
-        return {"made_from": None, "ensembles": {}}
-    dev = inputs.prepared.file("dev.jsonl")
-    made_from = digest(
-        inputs.code,
-        [[(one.name, one.model_sha256) for one in ensemble.members] for ensemble in several],
-        [inputs.decode.device, inputs.decode.dtype],
-        [file_sha256(one) for ensemble in several for one in inputs.dictionaries(ensemble)],
-        file_sha256(dev),
-    )
-    if path.is_file():
-        with suppress(DataError):  # of a damaged report: it is made again
-            report: dict[str, Any] = read_json(path, "decode")
-            if report.get("made_from") == made_from:
-                return report
-    found = {ensemble.name: _diversity_of(inputs, ensemble, dev) for ensemble in several}
-    return {"made_from": made_from, "ensembles": found}
-
-
-def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, Any]:
-    import torch
-
-    from pipeline.decoding.diversity import diversity_on
-
-    torch.set_num_threads(1)
-    source, target, loaders = inputs.loaders(ensemble)
-    report = diversity_on(dev, loaders, (source, target), inputs.decode)
-    if report["tokens"]:
-        _log.info(
-            "%s: on dev, members disagree on %.1f %% of %d tokens and diverge by %.3f nats a token",
-            ensemble.name,
-            report["disagreement_percent"],
-            report["tokens"],
-            report["kl_nats"],
-        )
-    return report

@@ -1,4 +1,4 @@
-"""Any models with one vocabulary as an ensemble: members run in turn."""
+"""Ensembles of models that share a vocabulary: batched, one after the other, or loaded in turn."""
 
 from __future__ import annotations
 
@@ -15,54 +15,57 @@ from pipeline.fairseq_bridge.members.stacked import StackedTransformers, can_sta
 
 
 def as_ensemble(members: Sequence[FairseqMember]) -> EnsembleModel:
-    """The fastest way to run these members together; the results are the same up to rounding."""
+    """The fastest way to run these members together; results are the same up to rounding."""
     return StackedTransformers(members) if can_stack(members) else MembersInTurn(members)
 
 
 class MembersInTurn:
-    """An EnsembleModel of MemberModels, of one architecture or of several.
+    """An EnsembleModel of members in memory, of one architecture or several, run in turn.
 
-    Raises DataError where their vocabularies differ in size.
+    Raises DataError if their vocabularies differ in size.
     """
 
     def __init__(self, members: Sequence[MemberModel]) -> None:
-        sizes = [member.vocab_size for member in members]
-        if len(set(sizes)) != 1:
-            raise DataError(f"members must have one vocabulary size, got {sizes}")
+        first = members[0]
+        for member in members:
+            _check_vocabulary(first.vocab_size, member)
         self._members = list(members)
         self.n_member = len(members)
-        self.vocab_size = sizes[0]
-        first = members[0]
+        self.vocab_size = first.vocab_size
         self.pad, self.eos, self.unk = first.pad, first.eos, first.unk
         self.max_source_tokens = min(member.max_source_tokens for member in members)
         self.max_target_tokens = min(member.max_target_tokens for member in members)
 
     def encode(self, source: Tensor) -> list[Any]:
-        """State of one row a sentence for every member; source [sentence, token]."""
+        """Decoder states of all members, with one row per sentence; source [sentence, token]."""
         return [member.encode(source) for member in self._members]
 
     def step(self, state: list[Any], prefix: Tensor) -> Tensor:
         """Logits of the next token [row, member, vocab] after prefix [row, token]."""
-        each = [member.step(one, prefix) for member, one in zip(self._members, state, strict=True)]
-        return torch.stack(each).transpose(0, 1)
+        logits = [
+            member.step(member_state, prefix)
+            for member, member_state in zip(self._members, state, strict=True)
+        ]
+        return torch.stack(logits).transpose(0, 1)
 
     def reorder(self, state: list[Any], row: Tensor, beam: int) -> list[Any]:
-        """State of the rows row [new row], from now on `beam` of a sentence."""
+        """States of the selected rows row [new row]; from now on a sentence has `beam` rows."""
         return [
-            member.reorder(one, row, beam) for member, one in zip(self._members, state, strict=True)
+            member.reorder(member_state, row, beam)
+            for member, member_state in zip(self._members, state, strict=True)
         ]
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
-        """Logits of every next token [token, member, vocab], one sentence after the other."""
-        each = [member.force(source, prefix, length) for member in self._members]
-        for sentence in zip(*each, strict=True):
+        """Logits of every next token under teacher forcing: [token, member, vocab] per sentence."""
+        logits = [member.force(source, prefix, length) for member in self._members]
+        for sentence in zip(*logits, strict=True):
             yield torch.stack(sentence, dim=1)
 
 
 class MembersOneAtATime:
-    """A ScoringModel of members that do not fit in memory together: each is loaded for its turn.
+    """A ScoringModel of members that do not fit in memory together: each is loaded when needed.
 
-    Raises DataError where their vocabularies differ in size.
+    Raises DataError if their vocabularies differ in size.
     """
 
     def __init__(self, load: Sequence[Callable[[], MemberModel]]) -> None:
@@ -73,19 +76,23 @@ class MembersOneAtATime:
         self.pad, self.eos, self.unk = first.pad, first.eos, first.unk
         self.max_source_tokens = first.max_source_tokens
         self.max_target_tokens = first.max_target_tokens
-        del first
-        for place in range(1, self.n_member):
-            member = self._load[place]()
-            if member.vocab_size != self.vocab_size:
-                raise DataError(
-                    f"members must have one vocabulary size, got {self.vocab_size} and "
-                    f"{member.vocab_size}"
-                )
+        del first  # at most one member is in memory
+        for load_member in self._load[1:]:
+            member = load_member()
+            _check_vocabulary(self.vocab_size, member)
             self.max_source_tokens = min(self.max_source_tokens, member.max_source_tokens)
             self.max_target_tokens = min(self.max_target_tokens, member.max_target_tokens)
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
-        """Logits of every next token [token, member, vocab], one sentence after the other."""
-        each = [list(load().force(source, prefix, length)) for load in self._load]
-        for sentence in zip(*each, strict=True):
+        """Logits of every next token under teacher forcing: [token, member, vocab] per sentence."""
+        logits = [list(load().force(source, prefix, length)) for load in self._load]
+        for sentence in zip(*logits, strict=True):
             yield torch.stack(sentence, dim=1)
+
+
+def _check_vocabulary(vocab_size: int, member: MemberModel) -> None:
+    if member.vocab_size != vocab_size:
+        raise DataError(
+            f"ensemble: members must have vocabularies of the same size (got {vocab_size} and "
+            f"{member.vocab_size})."
+        )

@@ -1,22 +1,25 @@
-"""What the decodes of a task are made from: prepared data, vocabularies, weights, hypotheses."""
+"""What a part is made from: prepared data, vocabularies, weights, settings; and its attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from pipeline.data.subwords import CODES_FILE, MODEL_FILE
-from pipeline.decoding.plan import Job, settings_of
+from pipeline.decoding.plan import Part
 from pipeline.ensembles import Ensemble, Member, load
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.run.files import digest, file_sha256, read_json
-from pipeline.run.settings import DecodeConfig, DumpConfig
+from pipeline.run.settings import DecodeConfig, DumpConfig, plain
+from pipeline.store import is_store, open_store, validate
 
 if TYPE_CHECKING:
-    from pipeline.decoding.scoring import Given
+    from pipeline.decoding.rescoring import HypothesisFile
     from pipeline.decoding.test_set import Dictionary, TestSetFile
     from pipeline.fairseq_bridge.members.member import FairseqMember
 
@@ -91,7 +94,7 @@ Loaders = dict[str, "Callable[[], FairseqMember]"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """The prepared data and the ensembles of a task, and the settings of their decodes.
+    """Prepared data and ensembles of a task, and the settings of its decodes.
 
     ensembles: by name; code: digest of the code that decodes.
     """
@@ -102,116 +105,204 @@ class Inputs:
     dump: DumpConfig
     code: str
 
-    def digest(self, job: Job) -> str:
-        """sha256 of all that a job's part is made from."""
-        return digest(self.code, *self.content(job))
+    def digest(self, part: Part) -> str:
+        """sha256 of everything that a part is made from."""
+        return digest(self.code, *self.content(part))
 
-    def content(self, job: Job) -> list[Any]:
-        """What a job's store is made from: settings, and the sha256 of models and files."""
-        ensemble = self.ensembles[job.ensemble_name]
-        models = [one.model_sha256 for one in self.members(job)]
-        taken = self.hypotheses(job)
-        units = self._units(taken)
+    def content(self, part: Part) -> list[Any]:
+        """What a part's store is made from: settings, and the sha256 of models and files."""
+        models = [member.model_sha256 for member in self.members(part)]
+        hypotheses = self.hypotheses(part)
+        subword_model = self._subword_model(hypotheses)
         files = [
-            *self.prepared.test_set_files(job.test_set),
-            *self.dictionaries(ensemble),
-            *([taken] if taken else []),
-            *([units] if units else []),
+            *self.prepared.test_set_files(part.test_set),
+            *self.dictionaries(self.ensembles[part.ensemble_name]),
+            *([hypotheses] if hypotheses else []),
+            *([subword_model] if subword_model else []),
         ]
-        settings = [settings_of(job, self.decode, self.dump), self.prepared.units.name]
+        settings = [settings_of(part, self.decode, self.dump), self.prepared.units.name]
         return [settings, models, [file_sha256(path) for path in files]]
 
-    def members(self, job: Job) -> list[Member]:
-        """The members that a job decodes with, in the order of their ensemble."""
-        ensemble = self.ensembles[job.ensemble_name]
-        return [one for one in ensemble.members if one.name in job.members]
+    def attributes(self, task: str, part: Part) -> dict[str, Any]:
+        """Root attributes of a part's store."""
+        _, target, _ = self.loaders(self.ensembles[part.ensemble_name])
+        digests = {
+            "members": digest(*(member.model_sha256 for member in self.members(part))),
+            "decode": digest(*self.content(part)),
+        }
+        settings = settings_of(part, self.decode, self.dump)
+        search_members = self.search_members(part)
+        return store_attributes(task, part, settings, search_members, len(target), digests)
+
+    def members(self, part: Part) -> list[Member]:
+        """The members that decode a part, in the order of their ensemble."""
+        ensemble = self.ensembles[part.ensemble_name]
+        return [member for member in ensemble.members if member.name in part.members]
 
     def dictionaries(self, ensemble: Ensemble) -> tuple[Path, Path]:
         """The vocabularies of source and target: the ensemble's own, or the prepared ones."""
         return ensemble.dictionaries or self.prepared.dictionaries()
 
     def loaders(self, ensemble: Ensemble) -> tuple[Dictionary, Dictionary, Loaders]:
-        """Vocabularies of source and target, and what loads each member of an ensemble."""
+        """Vocabularies of source and target, and by name a function that loads each member."""
         from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 
         source, target = (load_dictionary(path) for path in self.dictionaries(ensemble))
         device, dtype = self.decode.device, self.decode.dtype
         loaders: Loaders = {
-            one.name: partial(load, one, source, target, device, dtype) for one in ensemble.members
+            member.name: partial(load, member, source, target, device, dtype)
+            for member in ensemble.members
         }
         return source, target, loaders
 
-    def hypotheses(self, job: Job) -> Path | None:
-        """The store or text file whose hypotheses a job scores instead of searching.
+    def hypotheses(self, part: Part) -> Path | None:
+        """The store or text file whose hypotheses are scored in place of a search.
 
-        Raises ConfigError where that is none.
+        Raises ConfigError if there is no such file.
         """
-        if not job.takes_hypotheses or self.decode.hypotheses is None:
+        if not part.takes_hypotheses or self.decode.hypotheses is None:
             return None
-        path = Path(self.decode.hypotheses.replace("{test_set}", job.test_set))
+        path = Path(self.decode.hypotheses.replace("{test_set}", part.test_set))
         if not path.is_file():
             raise ConfigError(
-                f"decode.hypotheses must name a decode store or a text file, "
-                f"got {path}, which is none"
+                f"decode.hypotheses: no such file ({path}). Give a decode store or a text file."
             )
         return path
 
-    def given(self, job: Job, test_set: TestSetFile) -> Given | None:
-        """The hypotheses of `hypotheses`, to be read sentence by sentence."""
+    def hypothesis_file(self, part: Part, test_set: TestSetFile) -> HypothesisFile | None:
+        """The file of `hypotheses`, to be read sentence by sentence."""
         from pipeline.data.subwords import read_subword_model
-        from pipeline.decoding.scoring import Given
+        from pipeline.decoding.rescoring import HypothesisFile
 
-        taken = self.hypotheses(job)
-        if taken is None:
+        path = self.hypotheses(part)
+        if path is None:
             return None
-        units = self._units(taken)
+        model_path = self._subword_model(path)
+        if model_path is None:
+            return HypothesisFile(path, test_set, None)
         language = self.prepared.target_language
-        return Given(
-            taken, test_set, None if units is None else read_subword_model(units, language)
-        )
+        return HypothesisFile(path, test_set, read_subword_model(model_path, language))
 
-    def search_members(self, job: Job) -> Sequence[str]:
-        """Who found the hypotheses: members of the job, or those that a given store names.
+    def search_members(self, part: Part) -> Sequence[str]:
+        """Who found the hypotheses: members of the part, or those that a given store names.
 
-        Raises StoreError where that store is faulty.
+        Raises StoreError if that store is invalid.
         """
-        from pipeline.store import is_store, open_store, validate
-
-        taken = self.hypotheses(job)
-        if taken is None:
-            return job.search_members
-        if not is_store(taken):
+        path = self.hypotheses(part)
+        if path is None:
+            return part.search_members
+        if not is_store(path):
             return []
-        for fault in validate(taken):
+        for fault in validate(path):
             raise StoreError(fault)
-        with open_store(taken) as store:
+        with open_store(path) as store:
             names: Sequence[str] = store.attributes.get("search_members", [])
         return names
 
     def check_vocabularies(self) -> None:
-        """Raise DataError where a member was trained with another target vocabulary."""
+        """Raise DataError if a member was trained with another target vocabulary."""
         for ensemble in self.ensembles.values():
             path = self.dictionaries(ensemble)[1]
-            found = file_sha256(path)
+            sha256 = file_sha256(path)
             for member in ensemble.members:
                 trained_with = member.description["vocabulary_sha256"]
-                if trained_with != found:
+                if trained_with != sha256:
                     raise DataError(
-                        f"{path} must be the vocabulary that member {member.name} was trained "
-                        f"with (sha256 {trained_with}), got {found}: "
-                        f"run python -m stages.train again"
+                        f"{path}: not the vocabulary that member {member.name} was trained with "
+                        f"(sha256 {sha256}, not {trained_with}). "
+                        f"Run python -m stages.train again."
                     )
 
-    def _units(self, taken: Path | None) -> Path | None:
-        """The sub-word model that cuts the hypotheses of a text file; a store's are cut."""
-        from pipeline.store import is_store
-
-        if taken is None or is_store(taken):
+    def _subword_model(self, hypotheses: Path | None) -> Path | None:
+        """The subword model that cuts the lines of a text file; None for a store."""
+        if hypotheses is None or is_store(hypotheses):
             return None
         return self.prepared.file(self.prepared.units.name)
 
 
 def check_weights(members: Iterable[Member]) -> None:
-    """Raise DataError where the weights are not those that were written; each file once."""
-    for one in {member.weights: member for member in members}.values():
-        one.check_weights()
+    """Raise DataError if a file of weights is not the one that was written; each is read once."""
+    for member in {member.weights: member for member in members}.values():
+        member.check_weights()
+
+
+_SAMPLING = ("sampling_temperature", "sampling_top_k", "sampling_top_p", "seed")
+_SEARCH = ("n_best", "unk_penalty", "min_length")
+_HYPOTHESES = ("beam", "max_length_ratio", "max_length_offset", "settings", "_target_")
+# Settings that a regime does not use.
+_UNUSED: dict[str, tuple[str, ...]] = {
+    "beam": _SAMPLING,
+    "greedy": _SAMPLING,
+    "sample": _SEARCH,
+    "teacher_forcing": (*_SAMPLING, *_SEARCH, *_HYPOTHESES),
+}
+# Settings that do not enter a result: they choose the parts (what matters of them is in the part),
+# name a file whose content counts, check, or distribute the work.
+_NOT_IN_RESULT = (
+    *("name", "also", "regime", "combination", "search_members"),
+    *("hypotheses", "self_check", "parts_per_job", "shards", "subsets_per_size"),
+)
+
+
+def settings_of(part: Part, decode: DecodeConfig, dump: DumpConfig) -> dict[str, Any]:
+    """The settings that enter the result of a part, as plain values."""
+    unused = (*_NOT_IN_RESULT, *_UNUSED[part.regime])
+    used = {key: value for key, value in plain(decode).items() if key not in unused}
+    # The keys are part of the store format: they are in its attributes `config` and `signature`.
+    return {"decode": used, "dump": plain(dump), "job": asdict(part) | {"members": [*part.members]}}
+
+
+def store_attributes(
+    task: str,
+    part: Part,
+    settings: dict[str, Any],
+    search_members: Sequence[str],
+    vocab_size: int,
+    digests: dict[str, str],
+) -> dict[str, Any]:
+    """Root attributes of a part's store; None for those that do not apply.
+
+    settings: of `settings_of`. digests: `members`, of the weights, and `decode`, of everything that
+    the result is made from.
+    """
+    used = settings["decode"]
+    return {
+        "task": task,
+        "test_set": part.test_set,
+        "ensemble": part.ensemble,
+        "regime": part.regime,
+        "combination": part.combination,
+        "beam": used.get("beam"),
+        # With an unk_penalty, scores do not follow from the log-probs alone.
+        "length_penalty": None if used.get("unk_penalty") else used["length_penalty"],
+        **{name: used.get(name) for name in _SAMPLING},
+        "sampling_top_k": used.get("sampling_top_k") or None,
+        "members": list(part.members),
+        "search_members": list(search_members),
+        "vocab_size": vocab_size,
+        "config": yaml.safe_dump(_without_tuples(settings), sort_keys=True, allow_unicode=True),
+        "signature": _signature(task, part, used, digests),
+    }
+
+
+def _signature(task: str, part: Part, used: dict[str, Any], digests: dict[str, str]) -> str:
+    described = {
+        "task": task,
+        "set": part.test_set,
+        "ensemble": part.ensemble,
+        "members": f"{len(part.members)}:{digests['members'][:12]}",
+        "regime": part.regime,
+        "combination": part.combination,
+        "beam": used.get("beam"),
+        "length_penalty": used["length_penalty"],
+        "temperature": used.get("sampling_temperature"),
+        "seed": used.get("seed"),
+        "decode": digests["decode"][:12],
+    }
+    return "|".join(f"{key}:{value}" for key, value in described.items() if value is not None)
+
+
+def _without_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_tuples(item) for key, item in value.items()}
+    return [_without_tuples(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,7 @@
-"""What the search needs of models: encode, step, reorder, force. A model family is one file."""
+"""The interfaces that decoding works with: models, which give logits, and searches, which use them.
+
+A new model family implements `MemberModel`; a new search is a function of type `Search`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from pipeline.decoding.test_set import Sentence
+from pipeline.run.settings import DecodeConfig
+from pipeline.store import Hypothesis
+
 
 class MemberModel(Protocol):
-    """One model. A row is a prefix under search; a sentence owns rows in succession.
+    """One model. A row is a target prefix; the rows of a sentence are consecutive.
 
-    pad, eos and unk are token ids; eos also starts every prefix, as in fairseq.
+    pad, eos and unk are token ids. Every prefix starts with eos, as in fairseq.
     """
 
     vocab_size: int
@@ -22,31 +29,33 @@ class MemberModel(Protocol):
     max_target_tokens: int
 
     def encode(self, source: Tensor) -> Any:
-        """State of one row a sentence; source [sentence, token], or [sentence, frame, bin].
+        """Encode a batch and return the decoder state of one row per sentence.
 
-        It is padded at the right, frames with NaN.
+        source [sentence, token], or [sentence, frame, bin] for speech; padded at the right, frames
+        with NaN.
         """
 
     def step(self, state: Any, prefix: Tensor) -> Tensor:
-        """Logits of the next token [row, vocab] after prefix [row, token], one token longer a call.
+        """Logits of the next token [row, vocab] after prefix [row, token].
 
-        Anything in float32 whose softmax over the vocabulary is P, so log-probabilities too; valid
+        The prefix is one token longer in each call. The softmax of the logits over the vocabulary
+        is the member's distribution, so log-probabilities will do. The result is float32 and valid
         until the next call.
         """
 
     def reorder(self, state: Any, row: Tensor, beam: int) -> Any:
-        """State of the rows row [new row], from now on `beam` of a sentence in succession."""
+        """State of the selected rows row [new row]; from now on each sentence has `beam` rows."""
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
-        """Logits of every next token [token, vocab], one sentence after the other.
+        """Logits of every next token under teacher forcing: [token, vocab] per sentence.
 
-        prefix [sentence, token] starts with the start symbol and is filled up at the right with
-        any token; length [sentence] counts its own.
+        prefix [sentence, token] starts with eos and is padded at the right with any token; length
+        [sentence] counts the tokens without padding.
         """
 
 
 class ScoringModel(Protocol):
-    """Members that can score what is given; see MemberModel and EnsembleModel."""
+    """Members that can score given targets. Attributes as in `MemberModel`."""
 
     vocab_size: int
     pad: int
@@ -57,35 +66,52 @@ class ScoringModel(Protocol):
     n_member: int
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
-        """Logits of every next token [token, member, vocab], one sentence after the other."""
+        """Logits of every next token under teacher forcing: [token, member, vocab] per sentence."""
 
 
 class EnsembleModel(MemberModel, ScoringModel, Protocol):
-    """Members behind the interface of one: what they return has a member axis before vocab.
+    """An ensemble behind the interface of a single model, with a member axis before vocab.
 
-    So step gives [row, member, vocab] and force [token, member, vocab]. How members run behind it,
-    in turn or batched along the member axis, is not seen from outside.
+    `step` returns [row, member, vocab] and `force` returns [token, member, vocab]. Whether the
+    members run one after the other or batched along the member axis is an implementation detail.
     """
 
     n_member: int
 
 
-# Token distributions of all members that are held at once: where one member is in memory at a time,
-# those of the others wait for it.
-_CHUNK_VALUES = 2**28
+class Search(Protocol):
+    """Finds, draws or scores the hypotheses of a batch; `decode._target_` names one.
 
+    Arguments: the model, an `EnsembleModel`; the sentences of the batch, with token ids or frames
+    as source; combination (prex, expr or member), the posterior to use; the settings of the group
+    `decode`, where `decode.settings` is free for a search of your own.
 
-def chunks(model: ScoringModel, n_token: Sequence[int], most: int) -> Iterator[slice]:
-    """Successive items of a sequence, n_token [item], whose distributions are computed at once.
+    Returns one list per sentence, in the order of `sentences`; a list may be empty. Each list is
+    ordered by score, best first. Samples stay in the order of drawing; with combination=member,
+    those of the first member come first. Of each `Hypothesis`:
 
-    At most `most` items a chunk, and one at least.
+    - token_id [token]: target ids without the start symbol. A finished hypothesis ends with EOS,
+      which occurs nowhere else.
+    - finished: False if the hypothesis was cut at the length limit; it then has no EOS.
+    - score: ln P(y) / L ** decode.length_penalty under the posterior that was searched (for
+      combination=member: under the member that drew it). L counts EOS. The uncertainty stage
+      compares scores with the token log-probs, unless decode.unk_penalty is set.
+    - statistics: computed from the softmax of the members' logits, before any score mask, penalty,
+      temperature or truncation. `score_targets` computes them for any token sequences.
+    - text: left empty; the decode stage detokenises.
+    - member: the index of the member that drew the hypothesis if combination=member, else -1.
+
+    The result of a sentence must not depend on the other sentences of the batch, nor on their
+    order; `decode.self_check=true` tests this. Random numbers are therefore seeded with
+    decode.seed and the sentence's id. Statistics that are NaN or out of range are rejected.
     """
-    most_tokens = _CHUNK_VALUES // (model.n_member * model.vocab_size)
-    start, total = 0, 0
-    for place, count in enumerate(n_token):
-        if place > start and (total + count > most_tokens or place - start == most):
-            yield slice(start, place)
-            start, total = place, 0
-        total += count
-    if start < len(n_token):
-        yield slice(start, len(n_token))
+
+    def __call__(
+        self,
+        model: Any,
+        sentences: Sequence[Sentence],
+        combination: str,
+        decode: DecodeConfig,
+        /,
+    ) -> Sequence[Sequence[Hypothesis]]:
+        """Return the hypotheses of each sentence."""

@@ -1,9 +1,9 @@
-"""The posterior of the next token, and the statistics of its distributions."""
+"""The ensemble's distribution of the next token: the posterior and the statistics of a step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,87 +11,64 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.decoding.next_token import likeliest_tokens, posteriors
+from pipeline.decoding.next_token import posteriors, top_tokens
 from pipeline.errors import DataError
 from pipeline.statistics.kernel import fused_statistics
-from pipeline.store import Hypothesis, TokenStatistics
-from pipeline.store.schema import value_range
-from pipeline.store.statistics import (
-    DISTRIBUTION_STATISTICS,
-    STATISTICS,
-    column_views,
-    columns,
-)
+from pipeline.store import TokenStatistics
+from pipeline.store.statistics import DISTRIBUTION_STATISTICS, column_views, columns
+
+# Number of values that are processed at a time, so that they stay in a core's cache.
+_CACHED_VALUES = 2**19
+# Below this, float32 exponentials lose digits and posteriors are computed in log space.
+_EXACT_ABOVE_NATS = -80.0
+Floats = NDArray[np.floating[Any]]
 
 
-class NotANumberError(DataError):
-    """A member gave NaN as a log-probability; `member`: its place among the `n_member`, from 0."""
+class NanLogprobError(DataError):
+    """A member returned NaN as a log-prob; `member` is its index among the `n_member`, from 0."""
 
     def __init__(self, sentence_id: int, member: int, n_member: int) -> None:
         super().__init__(
-            f"member {member} of the ensemble must give log-probabilities, got NaN for "
-            f"sentence {sentence_id}"
+            f"sentence {sentence_id}: member {member} returned a NaN log-prob. Check its weights."
         )
         self.sentence_id = sentence_id
         self.member = member
         self.n_member = n_member
 
-    def named(self, attributes: Mapping[str, Any]) -> DataError:
-        """The same with the names of task, test set and member; attributes: of the store."""
-        # Some of the members may search for all.
+    def with_names(self, attributes: Mapping[str, Any]) -> DataError:
+        """The same error with the names of task, test set and member from a store's attributes."""
+        # The search may have used only some of the members.
         lists = (attributes.get(name) or () for name in ("members", "search_members"))
-        names = next((one for one in lists if len(one) == self.n_member), range(self.n_member))
-        return DataError(
-            f"{_place(attributes, self.sentence_id)}: member {names[self.member]} must give "
-            f"log-probabilities, got NaN"
-        )
+        names = next((names for names in lists if len(names) == self.n_member), None)
+        member = self.member if names is None else names[self.member]
+        place = sentence_place(attributes, self.sentence_id)
+        return DataError(f"{place}: member {member} returned a NaN log-prob. Check its weights.")
 
 
-def refuse_impossible(
-    hypotheses: Sequence[Hypothesis], sentence_id: int, attributes: Mapping[str, Any]
-) -> None:
-    """Raise DataError for a statistic that is NaN or out of its range.
-
-    It names task, test set, sentence, hypothesis, token, member and statistic; attributes: of the
-    store.
-    """
-    members = attributes.get("members")
-    for rank, hypothesis in enumerate(hypotheses):
-        where = f"{_place(attributes, sentence_id)}, hypothesis {rank}"
-        for name in STATISTICS:
-            values = np.asarray(getattr(hypothesis.statistics, name))
-            # Of tokens and members alone: their ranges depend on no size.
-            allowed = value_range(f"/token/{name}", 1, 1, "")
-            broken = ~((values >= allowed.lowest) & (values <= allowed.highest))
-            if broken.any():
-                token, *member = map(int, np.argwhere(broken)[0])
-                names = [members[one] if members else one for one in member]
-                who = "".join(f", member {one}" for one in names)
-                value = float(values[token, *member])
-                raise DataError(
-                    f"{where}, token {token}{who}: {name} {allowed.rule}, got {value:.6g}"
-                )
-
-
-def _place(attributes: Mapping[str, Any], sentence_id: int) -> str:
+def sentence_place(attributes: Mapping[str, Any], sentence_id: int) -> str:
+    """Task, test set and sentence in words, for messages; attributes: those of a store."""
     names = (attributes.get(name) for name in ("task", "test_set"))
-    return ", ".join([*(str(one) for one in names if one), f"sentence {sentence_id}"])
+    return ", ".join([*(str(name) for name in names if name), f"sentence {sentence_id}"])
 
 
-# Distributions that are worked on at a time, so that they stay in a core's cache.
-_BLOCK_VALUES = 2**19
-# Near here the exponentials of float32 lose digits; below, posteriors are computed in logarithms.
-_EXACT_ABOVE_NATS = -80.0
-Floats = NDArray[np.floating[Any]]
+def reject_nan(logprob: Tensor, sentence_id: Callable[[int], int]) -> None:
+    """Raise NanLogprobError if logprob [row, member, ...] has a NaN.
+
+    sentence_id: maps a row to the id of its sentence.
+    """
+    with_nan = logprob.flatten(2).isnan().any(dim=2).nonzero()
+    if len(with_nan):
+        row, member = with_nan[0].tolist()
+        raise NanLogprobError(sentence_id(row), member, logprob.shape[1])
 
 
 def member_log_weight(
     prefix_logprob: Tensor, combination: str, drawn_by: Tensor | None = None
 ) -> Tensor:
-    """ln of the weight of each member in the next token's posterior [row, member].
+    """Log-weight of each member in the posterior of the next token [row, member].
 
-    prex: 1 / M; expr: proportional to P(y_<l | x, theta_m), whose logarithm is prefix_logprob
-    [row, member]; member: 1 for the one that draws the row, drawn_by [row], and 0 for the others.
+    prex: 1 / M. expr: proportional to P(y_<l | x, theta_m), where prefix_logprob [row, member] is
+    its logarithm. member: 1 for the member drawn_by [row] that draws the row, 0 for all others.
     Source: eqn:token-posterior-token-level-bma, eqn:token-posterior-sequence-level-bma.
     """
     if combination == "expr":
@@ -101,91 +78,97 @@ def member_log_weight(
     return torch.full_like(prefix_logprob, -math.log(prefix_logprob.shape[1]))
 
 
-def refuse_nan(logprob: Tensor, sentence_id: Callable[[int], int]) -> None:
-    """Raise NotANumberError naming member and sentence for NaN in logprob [row, member, ...].
+def distribution_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
+    """Columns of `DISTRIBUTION_STATISTICS` [row, column] of the next token's distributions, nats.
 
-    sentence_id: place of a row -> id of its sentence.
-    """
-    found = logprob.flatten(2).isnan().any(dim=2).nonzero()
-    if len(found):
-        row, member = found[0].tolist()
-        raise NotANumberError(sentence_id(row), member, logprob.shape[1])
-
-
-def statistics_columns(logprob: Tensor, prefix_logprob: Tensor) -> Floats:
-    """The statistics of the next token's distributions as columns [row, column], nats.
-
-    logprob [row, member, vocab], prefix_logprob [row, member]; columns in the order of
-    `DISTRIBUTION_STATISTICS`.
+    logprob [row, member, vocab]: ln P_m; prefix_logprob [row, member]: ln P_m of the prefix.
     """
     statistics = fused_statistics(logprob.cpu().numpy(), prefix_logprob.cpu().numpy())
     return columns(statistics, DISTRIBUTION_STATISTICS)
 
 
+def statistics_of_columns(table: Floats, n_member: int) -> TokenStatistics:
+    """Token statistics of a hypothesis from their columns [token, column]."""
+    return TokenStatistics(**column_views(table, n_member))
+
+
+def sequence_logprob(logprob: Tensor, combination: str) -> float:
+    """ln P(y) of a sequence under PrEx or ExPr in nats, from ln P_m of its tokens [token, member].
+
+    In float32, like the search: scores in a store are compared with these. Source:
+    eqn:ensemble-combinations.
+    """
+    n_member = logprob.shape[1]
+    if combination == "expr":
+        return float(torch.logsumexp(logprob.sum(dim=0), dim=0)) - math.log(n_member)
+    return float((torch.logsumexp(logprob, dim=1) - math.log(n_member)).sum())
+
+
 class Distributions:
-    """The members' distributions of the token after each prefix.
+    """The members' distributions of the next token after each prefix.
 
     logits [row, member, vocab]: their softmax is P_m; log_weight [row, member]: of the members in
-    P_post. Logits may be on any device; what comes out is on the CPU.
+    the posterior. Logits may be on any device; results are on the CPU.
     """
 
     def __init__(self, logits: Tensor, log_weight: Tensor) -> None:
         self._logits = logits
         self._log_weight = log_weight.to(logits.device)
-        self._log_total = torch.empty(0)  # [row, member]: ln of the sum of exp of logits
+        self._log_total = torch.empty(0)  # [row, member]: ln sum_k exp(logit)
 
     def statistics(self, row: Tensor, prefix_logprob: Tensor) -> Floats:
-        """`statistics_columns` after the prefixes `row` [prefix]: [prefix, column], nats.
+        """`distribution_columns` of the selected rows row [prefix]: [prefix, column], nats.
 
         prefix_logprob [row, member]: ln P_m of every prefix.
         """
-        n_block = -(-len(row) * self._logits[0].numel() // _BLOCK_VALUES)
+        n_slice = -(-len(row) * self._logits[0].numel() // _CACHED_VALUES)
         return np.concatenate(
             [
-                statistics_columns(self.logprob(rows), prefix_logprob[rows])
-                for rows in row.tensor_split(n_block)
+                distribution_columns(self.logprob(rows), prefix_logprob[rows])
+                for rows in row.tensor_split(n_slice)
             ]
         )
 
     def logprob(self, row: Tensor) -> Tensor:
-        """ln P_m after the prefixes `row` [prefix]: [prefix, member, vocab], nats."""
+        """ln P_m of the selected rows row [prefix]: [prefix, member, vocab], nats."""
         row = row.to(self._logits.device)
         return self._logits.index_select(0, row).sub_(self._log_total[row][:, :, None])
 
     def token_logprob(self, row: Tensor, token: Tensor) -> Tensor:
-        """ln P_m of one token after each of the prefixes `row`: [..., member], nats."""
+        """ln P_m of one token after each of the selected rows: [..., member], nats."""
         return (self._logits.permute(0, 2, 1)[row, token] - self._log_total[row]).cpu()
 
-    def refuse_nan(self, sentence_id: Callable[[int], int]) -> None:
-        """Raise NotANumberError for NaN in a logit; sentence_id: place of a row -> its sentence."""
-        refuse_nan(self._log_total[:, :, None], sentence_id)
+    def reject_nan(self, sentence_id: Callable[[int], int]) -> None:
+        """Raise NanLogprobError if a logit is NaN; sentence_id: maps a row to its sentence's id."""
+        reject_nan(self._log_total[:, :, None], sentence_id)
 
     def _is_compiled(self) -> bool:
         return self._logits.device.type == "cpu"
 
     def _member_major(self) -> NDArray[np.float32]:
-        """Logits [member, row, vocab] as compiled code reads them."""
+        """Logits [member, row, vocab], the layout that the compiled code reads."""
         logits: NDArray[np.float32] = self._logits.transpose(0, 1).contiguous().numpy()
         return logits
 
     def _log_posterior(self, row: Tensor) -> Tensor:
-        """ln P_post after the prefixes `row`: [prefix, vocab], nats, without underflow but slow."""
+        """ln P_post of the selected rows: [prefix, vocab], nats; without underflow, but slow."""
         weight = self._log_weight[row.to(self._logits.device)]
         return torch.logsumexp(self.logprob(row) + weight[:, :, None], dim=1)
 
 
-class NextToken(Distributions):
-    """Distributions with the likeliest tokens under P_post after each prefix.
+class TopTokens(Distributions):
+    """Distributions with the most probable tokens under the posterior after each prefix.
 
-    handicap [vocab]: what a search adds to ln P_post of a token, -inf where it must not choose it.
-    score [row, n_best]: the highest ln P_post + handicap in nats, highest first, the lower token id
-    where equal; token [row, n_best]. Where there are fewer tokens the rest is -inf.
+    score_mask [vocab]: added to ln P_post by the search; -inf for tokens that must not be chosen.
+    score [row, n_best]: the highest ln P_post + score_mask in nats, highest first; ties are broken
+    by the lower token id. token [row, n_best]: their ids. If the vocabulary has fewer tokens, the
+    remaining scores are -inf.
     """
 
-    def __init__(self, logits: Tensor, log_weight: Tensor, handicap: Tensor, n_best: int) -> None:
+    def __init__(self, logits: Tensor, log_weight: Tensor, score_mask: Tensor, n_best: int) -> None:
         super().__init__(logits, log_weight)
         n_row, n_member, n_vocab = logits.shape
-        self._handicap = handicap.to(logits.device)
+        self._score_mask = score_mask.to(logits.device)
         self.score = torch.full((n_row, n_best), -torch.inf)
         self.token = torch.zeros((n_row, n_best), dtype=torch.long)
         self._n_kept = min(n_best, n_vocab)
@@ -197,40 +180,40 @@ class NextToken(Distributions):
             self._fill_exactly(torch.arange(n_row))
 
     def _fill_compiled(self) -> None:
-        n_row, kept = len(self.score), self._n_kept
-        best = np.zeros((n_row, kept), np.float32)
-        token = np.zeros((n_row, kept), np.int64)
-        likeliest_tokens(
+        n_row, n_kept = len(self.score), self._n_kept
+        best = np.zeros((n_row, n_kept), np.float32)
+        token = np.zeros((n_row, n_kept), np.int64)
+        top_tokens(
             self._member_major(),
             self._log_weight.exp().numpy(),
-            self._handicap.exp().numpy(),
+            self._score_mask.exp().numpy(),
             self._log_total.numpy(),
             best,
             token,
         )
-        self.score[:, :kept] = torch.from_numpy(best).log_()
-        self.token[:, :kept] = torch.from_numpy(token)
-        inexact = self.score[:, kept - 1] < _EXACT_ABOVE_NATS
+        self.score[:, :n_kept] = torch.from_numpy(best).log_()
+        self.token[:, :n_kept] = torch.from_numpy(token)
+        inexact = self.score[:, n_kept - 1] < _EXACT_ABOVE_NATS
         if inexact.any():
             self._fill_exactly(inexact.nonzero().flatten())
 
     def _fill_exactly(self, row: Tensor) -> None:
-        """The same in logarithms, without underflow: slower by an order of magnitude."""
-        posterior = self._log_posterior(row) + self._handicap
+        """The same in log space, without underflow; slower by an order of magnitude."""
+        posterior = self._log_posterior(row) + self._score_mask
         score, token = posterior.sort(dim=1, descending=True, stable=True)
         self.score[row, : self._n_kept] = score[:, : self._n_kept].cpu()
         self.token[row, : self._n_kept] = token[:, : self._n_kept].cpu()
 
     def token_score(self, token: int) -> Tensor:
-        """ln P_post of a token after every prefix, without handicap: [row], nats."""
+        """ln P_post of one token after every prefix, without the score mask: [row], nats."""
         weighted = self._logits[:, :, token] - self._log_total + self._log_weight
         return torch.logsumexp(weighted, dim=1).cpu()
 
 
-class Tempered(Distributions):
-    """Distributions with what tokens are drawn from after each prefix.
+class TemperedPosterior(Distributions):
+    """Distributions with the tempered posterior that tokens are drawn from.
 
-    probability [row, vocab]: P_post ** (1 / temperature), up to a factor a row.
+    probability [row, vocab]: P_post ** (1 / temperature), unnormalised.
     """
 
     def __init__(self, logits: Tensor, log_weight: Tensor, temperature: float) -> None:
@@ -249,19 +232,3 @@ class Tempered(Distributions):
             self._log_total = torch.logsumexp(logits, dim=2)
             score = self._log_posterior(torch.arange(n_row)) / temperature
             self.probability = score.softmax(dim=1).cpu()
-
-
-def sequence_logprob(logprob: Tensor, combination: str) -> float:
-    """ln P_post of a sequence in nats from ln P_m of its tokens [token, member].
-
-    Source: eqn:ensemble-combinations.
-    """
-    n_member = logprob.shape[1]
-    if combination == "expr":
-        return float(torch.logsumexp(logprob.sum(dim=0), dim=0)) - math.log(n_member)
-    return float((torch.logsumexp(logprob, dim=1) - math.log(n_member)).sum())
-
-
-def statistics_of(history: Floats, n_member: int) -> TokenStatistics:
-    """The statistics of a hypothesis from their columns [token, column]."""
-    return TokenStatistics(**column_views(history, n_member))

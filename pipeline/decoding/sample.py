@@ -1,4 +1,4 @@
-"""Ancestral sampling from an ensemble: from either posterior, or from every member by itself."""
+"""Ancestral sampling from an ensemble: from either posterior, or from each member alone."""
 
 from __future__ import annotations
 
@@ -13,71 +13,72 @@ from torch import Tensor
 
 from pipeline.decoding.beam import length_limit
 from pipeline.decoding.model import EnsembleModel
-from pipeline.decoding.next_token import drawn_tokens
+from pipeline.decoding.next_token import draw_tokens
 from pipeline.decoding.posterior import (
     Floats,
-    Tempered,
+    TemperedPosterior,
     member_log_weight,
     sequence_logprob,
-    statistics_of,
+    statistics_of_columns,
 )
 from pipeline.decoding.test_set import Sentence, padded
 from pipeline.errors import ConfigError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis
-from pipeline.store.statistics import n_columns
+from pipeline.store.statistics import column_views, n_columns
 
-# Samples of several sentences that are drawn together: larger arrays are no faster.
-_MOST_ROWS = 320
+# Number of samples that are drawn together; larger arrays are not faster.
+_MAX_ROWS = 320
 
 
 def sample(
     model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """`decode.beam` samples of each sentence of a batch in the order of drawing, with statistics.
+    """Draw `decode.beam` samples of each sentence of a batch; a `Search`.
 
-    combination: prex; expr: members weighted by P(y_<l | x, theta_m), so that whole sequences come
-    from P_EP; member: `decode.beam` samples of each member, those of the first member first, from
-    P_m. Each hypothesis has random numbers of its own, seeded by decode.seed, sentence, member and
-    place, so that batch and order do not enter. Padding is never drawn. A hypothesis longer than
-    `length_limit` tokens before EOS is cut: not finished, without EOS. Score: ln P(y) / L ** length
-    penalty under what it was drawn from, at temperature 1. Texts are left empty. Raises DataError
-    naming member and sentence for a log-probability that is NaN, ConfigError for settings that do
-    not ask for sampling. Source: eqn:sequence-entropy-seq-mc.
+    combination: prex; expr, where members are weighted by P(y_<l | x, theta_m), so that whole
+    sequences come from P_EP; or member, which draws `decode.beam` samples from each P_m, those of
+    the first member first. Each sample has its own random numbers, seeded by decode.seed,
+    sentence, member and index, so that results depend on neither the batch nor the order. Padding
+    is never drawn. A sample with more than `length_limit` tokens before EOS is cut: unfinished,
+    without EOS. The score is ln P(y) / L ** length_penalty at temperature 1, under the
+    distribution that was sampled. Texts are left empty. Raises NanLogprobError if a member returns
+    NaN, ConfigError if the settings do not fit sampling. Source: eqn:sequence-entropy-seq-mc.
     """
     _check(decode)
     n_of_sentence = decode.beam * (model.n_member if combination == "member" else 1)
-    size = max(1, _MOST_ROWS // n_of_sentence)
-    found = []
+    size = max(1, _MAX_ROWS // n_of_sentence)
+    hypotheses = []
     with torch.inference_mode():
         for start in range(0, len(sentences), size):
             samples = _Samples(model, sentences[start : start + size], combination, decode)
             while len(samples.hypothesis):
                 samples.step()
-            found += samples.found()
-    return found
+            hypotheses += samples.of_each_sentence()
+    return hypotheses
 
 
 def _check(decode: DecodeConfig) -> None:
     if decode.regime != "sample":
         raise ConfigError(
-            f"decode._target_ must be a decoder for decode.regime={decode.regime}, got sample, "
-            f"which is for regime=sample"
+            f"decode._target_: sample supports decode.regime=sample only (got {decode.regime}). "
+            f"Choose another search or decode=sample."
         )
     for name in ("min_length", "unk_penalty"):
-        if decode[name]:  # type: ignore[index]
+        value = decode[name]  # type: ignore[index]
+        if value:
             raise ConfigError(
-                f"decode.{name} must be 0 with decode.regime=sample, since anything else draws "
-                f"from another distribution, got {decode[name]}"  # type: ignore[index]
+                f"decode.{name}: must be 0 for sampling (got {value}). Any other value would "
+                f"change the distribution that is sampled."
             )
 
 
 class _Samples:
-    """The hypotheses under way: one row each until it ends.
+    """The samples that have not ended, one row each.
 
-    hypothesis [row]: which one, counted over the batch; drawn_by [row]: its member or -1; tokens
-    [row, token] from the start symbol on; prefix [row, member]: ln P_m of the tokens so far;
-    history [row, token, column].
+    hypothesis [row]: its index in the batch. drawn_by [row]: its member, or -1. tokens [row,
+    token]: from the start symbol on. prefix [row, member]: ln P_m of the tokens so far. history
+    [row, token, column]: columns of the statistics of its tokens.
     """
 
     def __init__(
@@ -90,46 +91,48 @@ class _Samples:
         self.model, self.combination, self.decode = model, combination, decode
         drawn_by = torch.arange(model.n_member) if combination == "member" else torch.tensor([-1])
         self.n_of_sentence = len(drawn_by) * decode.beam
-        self.ids = [one.id for one in sentences]
-        each = torch.arange(len(sentences)).repeat_interleave(self.n_of_sentence)
-        self.hypothesis = torch.arange(len(each))
+        self.ids = [sentence.id for sentence in sentences]
+        sources = [sentence.source for sentence in sentences]
+        sentence_of = torch.arange(len(sentences)).repeat_interleave(self.n_of_sentence)
+        self.hypothesis = torch.arange(len(sentence_of))
         self.drawn_by = drawn_by.repeat_interleave(decode.beam).repeat(len(sentences))
-        limits = [length_limit(one.source, model, decode) for one in sentences]
-        self.limits = torch.tensor(limits)[each]
+        limits = [length_limit(source, model, decode) for source in sources]
+        self.limits = torch.tensor(limits)[sentence_of]
         self.uniform = self._uniform(max(limits) + 1)
-        self.ended: list[Hypothesis | None] = [None] * len(each)
-        self.tokens = torch.full((len(each), 1), model.eos)
-        self.prefix = torch.zeros(len(each), model.n_member)
-        self.history = np.empty((len(each), 0, n_columns(model.n_member)), np.float32)
-        self.first_row: Tensor | None = each  # all samples of a sentence begin with one row
-        self.state: Any = model.encode(padded([one.source for one in sentences], model.pad))
+        self.ended: list[Hypothesis | None] = [None] * len(sentence_of)
+        self.tokens = torch.full((len(sentence_of), 1), model.eos)
+        self.prefix = torch.zeros(len(sentence_of), model.n_member)
+        self.history = np.empty((len(sentence_of), 0, n_columns(model.n_member)), np.float32)
+        # Before the first token, all samples of a sentence share one row.
+        self.first_row: Tensor | None = sentence_of
+        self.state: Any = model.encode(padded(sources, model.pad))
 
-    def found(self) -> list[list[Hypothesis]]:
-        """The hypotheses [sentence][place], once all have ended."""
-        ended = [one for one in self.ended if one is not None]
+    def of_each_sentence(self) -> list[list[Hypothesis]]:
+        """The samples of each sentence in the order of drawing, once all have ended."""
+        ended = [hypothesis for hypothesis in self.ended if hypothesis is not None]
         size = self.n_of_sentence
         return [ended[start : start + size] for start in range(0, len(ended), size)]
 
     def step(self) -> None:
-        """Draw a token for every row; put aside what ends."""
+        """Draw a token for every row and collect the samples that end."""
         n_token = self.tokens.shape[1] - 1
         weight = member_log_weight(self.prefix, self.combination, self.drawn_by)
-        following = Tempered(self._logits(), weight, self.decode.sampling_temperature)
-        following.refuse_nan(self._sentence_id)
-        token = self._drawn(following.probability, n_token)
+        next_token = TemperedPosterior(self._logits(), weight, self.decode.sampling_temperature)
+        next_token.reject_nan(self._sentence_id)
+        token = self._draw(next_token.probability, n_token)
         row = torch.arange(len(token))
-        chosen = following.token_logprob(row, token)
-        columns = following.statistics(row, self.prefix)
-        entry = np.concatenate([chosen.numpy(), columns], axis=1)
+        realised = next_token.token_logprob(row, token)
+        columns = next_token.statistics(row, self.prefix)
+        entry = np.concatenate([realised.numpy(), columns], axis=1)
         self.history = np.concatenate([self.history, entry[:, None]], axis=1)
         self.tokens = torch.cat([self.tokens, token[:, None]], dim=1)
-        self.prefix = self.prefix + chosen
+        self.prefix = self.prefix + realised
 
         finished = token == self.model.eos
-        over = finished | (n_token >= self.limits[self.hypothesis])
-        for row in over.nonzero().flatten().tolist():
+        ends = finished | (n_token >= self.limits[self.hypothesis])
+        for row in ends.nonzero().flatten().tolist():
             self.ended[int(self.hypothesis[row])] = self._hypothesis(row, bool(finished[row]))
-        self._go_on((~over).nonzero().flatten())
+        self._continue((~ends).nonzero().flatten())
 
     def _logits(self) -> Tensor:
         """Logits of the next token [row, member, vocab]."""
@@ -139,22 +142,23 @@ class _Samples:
         first_row = self.first_row.to(logits.device)
         return logits.transpose(0, 1).index_select(1, first_row).transpose(0, 1)
 
-    def _go_on(self, row: Tensor) -> None:
-        before = row if self.first_row is None else self.first_row[row]
+    def _continue(self, row: Tensor) -> None:
+        """Keep the samples of these rows."""
+        state_row = row if self.first_row is None else self.first_row[row]
         self.first_row = None
         self.hypothesis, self.drawn_by = self.hypothesis[row], self.drawn_by[row]
         self.tokens, self.prefix = self.tokens[row], self.prefix[row]
         self.history = self.history[row.numpy()]
         if len(row):
-            self.state = self.model.reorder(self.state, before, 1)
+            self.state = self.model.reorder(self.state, state_row, 1)
 
-    def _drawn(self, probability: Tensor, n_token: int) -> Tensor:
-        """A token for every row; probability [row, vocab] is up to a factor."""
+    def _draw(self, probability: Tensor, n_token: int) -> Tensor:
+        """Draw a token for every row; probability [row, vocab] is unnormalised."""
         probability[:, self.model.pad] = 0
         probability = _truncated(probability, self.decode)
         uniform = self.uniform[self.hypothesis.numpy(), n_token]
         token = torch.zeros(len(probability), dtype=torch.long)
-        drawn_tokens(probability.numpy(), uniform, token.numpy())
+        draw_tokens(probability.numpy(), uniform, token.numpy())
         return token
 
     def _uniform(self, n_token: int) -> NDArray[np.float64]:
@@ -162,21 +166,21 @@ class _Samples:
         per_member = self.decode.beam
         numbers = []
         for hypothesis in range(len(self.hypothesis)):
-            sentence, place = divmod(hypothesis, self.n_of_sentence)
-            seeds = [self.decode.seed, self.ids[sentence], *divmod(place, per_member)]
+            sentence, index = divmod(hypothesis, self.n_of_sentence)
+            seeds = [self.decode.seed, self.ids[sentence], *divmod(index, per_member)]
             numbers.append(np.random.default_rng(seeds).random(n_token))
         return np.stack(numbers)
 
     def _hypothesis(self, row: int, finished: bool) -> Hypothesis:
         token, member = self.tokens[row, 1:], int(self.drawn_by[row])
         history: Floats = self.history[row]
-        logprob = torch.from_numpy(history[:, : self.model.n_member])
+        logprob = torch.from_numpy(column_views(history, self.model.n_member)["logprob"])
         if member >= 0:
             logprob, combination = logprob[:, member, None], "prex"
         else:
             combination = self.combination
         score = sequence_logprob(logprob, combination) / len(token) ** self.decode.length_penalty
-        statistics = statistics_of(history, self.model.n_member)
+        statistics = statistics_of_columns(history, self.model.n_member)
         return Hypothesis(token.numpy().copy(), "", score, finished, statistics, member)
 
     def _sentence_id(self, row: int) -> int:
@@ -184,10 +188,10 @@ class _Samples:
 
 
 def _truncated(probability: Tensor, decode: DecodeConfig) -> Tensor:
-    """Probabilities [row, vocab], up to a factor, with 0 for what must not be drawn.
+    """Set the probability [row, vocab], unnormalised, of tokens that must not be drawn to 0.
 
-    The `sampling_top_k` likeliest tokens, then the fewest that hold the mass `sampling_top_p` of
-    these; all where both are off.
+    Kept are the `sampling_top_k` most probable tokens, and of these the fewest that hold the mass
+    `sampling_top_p`.
     """
     top_k, top_p = decode.sampling_top_k, decode.sampling_top_p
     if not 0 < top_k < probability.shape[1] and math.isclose(top_p, 1):

@@ -1,234 +1,149 @@
-"""Hypotheses of a part of the members, or from elsewhere, under all members of an ensemble."""
+"""Teacher forcing: score given targets, and recompute the distributions that a dump stores."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryFile
-from weakref import finalize
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.lines import iterate_lines
-from pipeline.data.subwords import SubwordModel
-from pipeline.decoding.blocks import Search
-from pipeline.decoding.model import EnsembleModel, ScoringModel, chunks
+from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.posterior import (
-    refuse_nan,
+    distribution_columns,
+    reject_nan,
     sequence_logprob,
-    statistics_columns,
-    statistics_of,
+    statistics_of_columns,
 )
-from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, padded, token_ids
-from pipeline.errors import DataError, StoreError
-from pipeline.run.settings import DecodeConfig
-from pipeline.store import Hypothesis, open_store, validate
+from pipeline.decoding.test_set import Sentence, Source, padded
+from pipeline.run.settings import DecodeConfig, DumpConfig
+from pipeline.store import Hypothesis, TopK
+
+# Number of log-probs of all members that are in memory at once. If only one member is in memory at
+# a time, the distributions of the others wait for it.
+_MAX_VALUES = 2**28
+
+
+@torch.inference_mode()
+def teacher_forced(
+    model: ScoringModel, sources: Sequence[Source], targets: Sequence[Sequence[int]]
+) -> Iterator[Tensor]:
+    """Yield ln P_m of every next token along each target: [token, member, vocab] in nats, on CPU.
+
+    All targets are one batch: one pass of the decoders, not one per token.
+    """
+    if not targets:
+        return
+    source = padded(sources, model.pad)
+    # Decoders only look back, so the padding after a short target needs no mask.
+    prefix = padded([[model.eos, *target[:-1]] for target in targets], model.eos)
+    for logits in model.force(source, prefix, [len(target) for target in targets]):
+        yield logits.log_softmax(dim=2).cpu()
 
 
 def score_targets(
     model: ScoringModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """The target of each sentence of a batch as its one hypothesis, with statistics.
+    """Score the target of each sentence of a batch as its only hypothesis, with statistics.
 
-    One pass of the decoders over the batch, not token by token. Score as in beam search, for the
-    posterior `combination` (prex, expr). A sentence without a target, or with one that is longer
-    than the models' positions, has no hypothesis. Texts are left empty. Raises DataError naming
-    member and sentence for a log-probability that is NaN.
+    The score is that of beam search under the posterior `combination` (prex or expr). A sentence
+    without a target, or with one that is longer than the models allow, has no hypothesis. Texts
+    are left empty. Raises NanLogprobError if a member returns NaN.
     """
-    found: list[list[Hypothesis]] = [[] for _ in sentences]
-    scored = [
-        (place, one, one.target)
-        for place, one in enumerate(sentences)
-        if one.target is not None and len(one.target) <= model.max_target_tokens
+    hypotheses: list[list[Hypothesis]] = [[] for _ in sentences]
+    scorable = [
+        (index, sentence, sentence.target)
+        for index, sentence in enumerate(sentences)
+        if sentence.target is not None and len(sentence.target) <= model.max_target_tokens
     ]
-    if not scored:
-        return found
-    source = padded([one.source for _, one, _ in scored], model.pad)
-    # A decoder looks back only, so what fills up a short target is not seen and needs no mask.
-    prefix = padded([[model.eos, *target[:-1]] for _, _, target in scored], model.eos)
-    lengths = [len(target) for _, _, target in scored]
-    with torch.inference_mode():
-        each = model.force(source, prefix, lengths)
-        for (place, sentence, target), logits in zip(scored, each, strict=True):
-            logprob = logits.log_softmax(dim=2).cpu()
-            found[place] = [_scored(sentence.id, logprob, target, combination, decode)]
-    return found
+    sources = [sentence.source for _, sentence, _ in scorable]
+    targets = [target for _, _, target in scorable]
+    logprobs = teacher_forced(model, sources, targets)
+    for (index, sentence, target), logprob in zip(scorable, logprobs, strict=True):
+        hypotheses[index] = [_scored(sentence.id, logprob, target, combination, decode)]
+    return hypotheses
 
 
 def _scored(
     sentence_id: int, logprob: Tensor, target: list[int], combination: str, decode: DecodeConfig
 ) -> Hypothesis:
     """A target [token] as a hypothesis; logprob [token, member, vocab]."""
-    refuse_nan(logprob, lambda _: sentence_id)
+    reject_nan(logprob, lambda _: sentence_id)
     n_token, n_member, _ = logprob.shape
-    chosen = logprob[torch.arange(n_token), :, target]
-    prefix = torch.cat([torch.zeros(1, n_member), chosen[:-1].cumsum(dim=0)])
-    history = np.concatenate([chosen.numpy(), statistics_columns(logprob, prefix)], axis=1)
-    score = sequence_logprob(chosen, combination) / n_token**decode.length_penalty
-    statistics = statistics_of(history, n_member)
+    realised = logprob[torch.arange(n_token), :, target]
+    prefix = torch.cat([torch.zeros(1, n_member), realised[:-1].cumsum(dim=0)])
+    table = np.concatenate([realised.numpy(), distribution_columns(logprob, prefix)], axis=1)
+    score = sequence_logprob(realised, combination) / n_token**decode.length_penalty
+    statistics = statistics_of_columns(table, n_member)
     return Hypothesis(np.array(target), "", score, finished=True, statistics=statistics)
-
-
-_AT_ONCE = 4096  # sources that are compared
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A hypothesis that is still to be scored: its tokens, with EOS where it is finished."""
-
-    token_id: list[int]
-    finished: bool
-
-
-# The drafts of each sentence of a batch; combination and settings are those of the decode.
-Find = Callable[[Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[Draft]]]
-
-
-@dataclass(frozen=True)
-class Given:
-    """The file that `decode.hypotheses` names for a test set; units: what cuts its text.
-
-    Without units the file is a decode store.
-    """
-
-    path: Path
-    test_set: Sequence[PreparedSentence]
-    units: SubwordModel | None
-
-
-def drafts_of(given: Given, dictionary: Dictionary, vocab_size: int) -> Find:
-    """What gives the hypotheses of a file.
-
-    Raises DataError where it is of another test set, StoreError where it is a faulty store.
-    """
-    if given.units is None:
-        return _of_store(given.path, given.test_set, vocab_size)
-    return _of_text(given.path, len(given.test_set), given.units, dictionary)
-
-
-def _of_store(path: Path, test_set: Sequence[PreparedSentence], vocab_size: int) -> Find:
-    for fault in validate(path):
-        raise StoreError(fault)
-    store = open_store(path)
-    same = store.vocab_size == vocab_size and store.n_sentence == len(test_set)
-    for start in range(0, len(test_set) if same else 0, _AT_ONCE):
-        sources = [one.source for one in test_set[start : start + _AT_ONCE]]
-        same &= store.read("/sentence/source", start, start + _AT_ONCE).tolist() == sources
-    if not same:
-        raise DataError(
-            f"{path} must be a decode of the same {len(test_set)} sentences with "
-            f"{vocab_size} tokens in its vocabulary, got another test set of "
-            f"{store.n_sentence} sentences or {store.vocab_size} tokens"
-        )
-
-    def of_sentence(place: int, most: int) -> list[Draft]:
-        first, last = store.hypothesis_offset[place : place + 2]
-        last = min(last, first + most)
-        offset = store.token_offset[first : last + 1]
-        token = store.read("/token/id", offset[0], offset[-1])
-        finished = store.read("/hypothesis/finished", first, last)
-        bounds = zip(offset[:-1] - offset[0], offset[1:] - offset[0], finished, strict=True)
-        return [Draft(token[start:stop].tolist(), bool(ended)) for start, stop, ended in bounds]
-
-    def find(
-        sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
-    ) -> list[list[Draft]]:
-        return [of_sentence(one.id, decode.n_best or decode.beam) for one in sentences]
-
-    return find
-
-
-def _of_text(path: Path, n_sentence: int, units: SubwordModel, dictionary: Dictionary) -> Find:
-    """One hypothesis a line, detokenised; a blank line: the sentence has none."""
-    lines = _Lines(path)
-    if len(lines) != n_sentence:
-        raise DataError(
-            f"{path} must have a line for each of the {n_sentence} sentences, got {len(lines)}"
-        )
-
-    def of_sentence(place: int) -> list[Draft]:
-        pieces = units.subwords(lines[place])
-        return [Draft(token_ids(pieces, dictionary), finished=True)] if pieces else []
-
-    def find(
-        sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
-    ) -> list[list[Draft]]:
-        return [of_sentence(one.id) for one in sentences]
-
-    return find
-
-
-class _Lines:
-    """The lines of a text file, gzipped or not, in any order; in memory is where each starts."""
-
-    def __init__(self, path: Path) -> None:
-        self._copy = TemporaryFile()  # noqa: SIM115 - open for as long as lines are asked for
-        finalize(self, self._copy.close)
-        self._start = array("q")
-        for line in iterate_lines(path):
-            self._start.append(self._copy.tell())
-            self._copy.write(f"{line}\n".encode())
-
-    def __len__(self) -> int:
-        return len(self._start)
-
-    def __getitem__(self, place: int) -> str:
-        self._copy.seek(self._start[place])
-        return self._copy.readline().decode()
-
-
-def searched_by(search: Search, searching: EnsembleModel) -> Find:
-    """Drafts that a search finds with some of the members."""
-
-    def find(
-        sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
-    ) -> list[list[Draft]]:
-        return [
-            [Draft(one.token_id.tolist(), one.finished) for one in best]
-            for best in search(searching, sentences, combination, decode)
-        ]
-
-    return find
-
-
-def scored_by_all(find: Find) -> Search:
-    """A search whose hypotheses `find` gives and the model that it is handed scores.
-
-    Score and statistics are those of all members; hypotheses are put in the order of that score.
-    One that is longer than the models' positions is left out.
-    """
-
-    def found_and_scored(
-        model: ScoringModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
-    ) -> list[list[Hypothesis]]:
-        pairs = [
-            (replace(sentence, target=one.token_id), one)
-            for sentence, drafts in zip(
-                sentences, find(sentences, combination, decode), strict=True
-            )
-            for one in drafts
-        ]
-        scored = score_in_chunks(model, [one for one, _ in pairs], combination, decode)
-        kept: dict[int, list[Hypothesis]] = {one.id: [] for one in sentences}
-        for (sentence, before), found in zip(pairs, scored, strict=True):
-            kept[sentence.id] += [replace(after, finished=before.finished) for after in found]
-        return [
-            sorted(kept[one.id], key=lambda each: each.score, reverse=True) for one in sentences
-        ]
-
-    return found_and_scored
 
 
 def score_in_chunks(
     model: ScoringModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """`score_targets` for members of which one is in memory at a time, in bounded memory."""
-    n_token = [len(one.target or ()) for one in sentences]
-    found = []
-    for chunk in chunks(model, n_token, len(sentences)):
-        found += score_targets(model, sentences[chunk], combination, decode)
-    return found
+    """Like `score_targets`, in bounded memory even if only one member is in memory at a time."""
+    n_token = [len(sentence.target or ()) for sentence in sentences]
+    hypotheses = []
+    for chunk in _chunks(model, n_token, len(sentences)):
+        hypotheses += score_targets(model, sentences[chunk], combination, decode)
+    return hypotheses
+
+
+def with_distributions(
+    model: ScoringModel,
+    sentences: Sequence[Sentence],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    dump: DumpConfig,
+    max_sentences: int,
+) -> Iterator[list[Hypothesis]]:
+    """Yield the hypotheses of each sentence with the distributions that `dump.kind` asks for.
+
+    statistics: unchanged. full: with full_logprob in `dump.dtype`. topk: with the `dump.k` most
+    probable tokens under PrEx. The distributions are computed again by teacher forcing, at most
+    `max_sentences` at a time, because the search would have to carry them along with every prefix.
+    """
+    if dump.kind == "statistics":
+        yield from map(list, hypotheses)
+        return
+    n_token = [sum(len(hypothesis.token_id) for hypothesis in best) for best in hypotheses]
+    for chunk in _chunks(model, n_token, max_sentences):
+        pairs = [
+            (sentence.source, hypothesis.token_id.tolist())
+            for sentence, best in zip(sentences[chunk], hypotheses[chunk], strict=True)
+            for hypothesis in best
+        ]
+        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        logprobs = teacher_forced(model, sources, targets)
+        for best in hypotheses[chunk]:
+            yield [_with_distribution(hypothesis, next(logprobs), dump) for hypothesis in best]
+
+
+def _with_distribution(hypothesis: Hypothesis, logprob: Tensor, dump: DumpConfig) -> Hypothesis:
+    """A hypothesis with what the dump keeps of its logprob [token, member, vocab]."""
+    if dump.kind == "full":
+        return replace(hypothesis, full_logprob=logprob.numpy().astype(np.dtype(dump.dtype)))
+    return replace(hypothesis, topk=_topk(logprob, min(dump.k, logprob.shape[2])))
+
+
+def _topk(logprob: Tensor, k: int) -> TopK:
+    token = torch.logsumexp(logprob, dim=1).topk(k, dim=1).indices
+    index = token[:, None].expand(-1, logprob.shape[1], -1)
+    tail = logprob.scatter(2, index, -torch.inf).logsumexp(dim=2)
+    return TopK(token.numpy(), logprob.gather(2, index).numpy(), tail.numpy())
+
+
+def _chunks(model: ScoringModel, n_token: Sequence[int], max_items: int) -> Iterator[slice]:
+    """Slices of consecutive items, n_token [item], whose distributions fit in memory together.
+
+    A chunk has between one and `max_items` items.
+    """
+    max_tokens = _MAX_VALUES // (model.n_member * model.vocab_size)
+    start, total = 0, 0
+    for index, count in enumerate(n_token):
+        if index > start and (total + count > max_tokens or index - start == max_items):
+            yield slice(start, index)
+            start, total = index, 0
+        total += count
+    if start < len(n_token):
+        yield slice(start, len(n_token))

@@ -1,4 +1,4 @@
-"""A prepared test set, read and turned into token ids and frames."""
+"""Prepared test sets: reading them, encoding their sentences, and batching."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from torch import Tensor
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
 
-# Padded source tokens or frames a batch, for each sentence that it may hold: long sentences come in
-# smaller batches, since attention grows with the square of their length.
-_TOKENS_A_SENTENCE = 64
-_FRAMES_A_SENTENCE = 800
+# Padded source tokens or frames per batch, for each sentence that it may hold. Batches of long
+# sentences are smaller, because attention grows with the square of the length.
+_TOKENS_PER_SENTENCE = 64
+_FRAMES_PER_SENTENCE = 800
+# Approximate number of 10 ms frames per subword of speech.
+_FRAMES_PER_TOKEN = 20
 
 Frames = NDArray[np.float32]
 Source = Sequence[int] | Frames
@@ -28,9 +30,10 @@ Source = Sequence[int] | Frames
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a test set: a source of token ids with EOS or of frames [frame, bin].
+    """A sentence to decode.
 
-    Its target is token ids with EOS; None: there is no reference.
+    source: token ids with EOS, or frames [frame, bin] for speech. target: token ids with EOS, or
+    None if there is no reference.
     """
 
     id: int
@@ -39,7 +42,7 @@ class Sentence:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to decode: no frame, no token but EOS."""
+        """Whether there is nothing to decode: no frame, or no token but EOS."""
         return len(self.source) == (0 if isinstance(self.source, np.ndarray) else 1)
 
 
@@ -52,22 +55,22 @@ def padded(rows: Sequence[Source], pad: int) -> Tensor:
         frames = [torch.from_numpy(row) for row in rows]
         return torch.nn.utils.rnn.pad_sequence(frames, batch_first=True, padding_value=torch.nan)
     tokens = torch.full((len(rows), max(len(row) for row in rows)), pad)
-    for place, row in enumerate(rows):
-        tokens[place, : len(row)] = torch.tensor(row)
+    for index, row in enumerate(rows):
+        tokens[index, : len(row)] = torch.tensor(row)
     return tokens
 
 
 def batches(sentences: Sequence[Sentence], batch_sentences: int) -> Iterator[list[Sentence]]:
-    """Batches of sentences of like length: longest source first, then by id.
+    """Yield batches of sentences of similar length: longest source first, then by id.
 
-    The plan depends on the sentences and on batch_sentences alone.
+    The batches depend only on the sentences and on batch_sentences.
     """
     batch: list[Sentence] = []
-    for sentence in sorted(sentences, key=lambda one: (-len(one.source), one.id)):
+    for sentence in sorted(sentences, key=lambda sentence: (-len(sentence.source), sentence.id)):
         is_speech = isinstance(sentence.source, np.ndarray)
-        most = batch_sentences * (_FRAMES_A_SENTENCE if is_speech else _TOKENS_A_SENTENCE)
+        size = batch_sentences * (_FRAMES_PER_SENTENCE if is_speech else _TOKENS_PER_SENTENCE)
         full = len(batch) == batch_sentences
-        if batch and (full or (len(batch) + 1) * len(batch[0].source) > most):
+        if batch and (full or (len(batch) + 1) * len(batch[0].source) > size):
             yield batch
             batch = []
         batch.append(sentence)
@@ -75,117 +78,117 @@ def batches(sentences: Sequence[Sentence], batch_sentences: int) -> Iterator[lis
         yield batch
 
 
-# Frames of 10 ms that a unit of speech takes, about.
-_FRAMES_A_TOKEN = 20
-
-
 class Dictionary(Protocol):
-    """What is needed of a vocabulary; an unknown unit has the index of `<unk>`."""
+    """What decoding needs of a vocabulary; unknown subwords have the index of `<unk>`."""
 
     symbols: list[str]
 
     def __len__(self) -> int:
-        """Number of units."""
+        """Number of tokens."""
 
     def index(self, sym: str) -> int:
-        """Token id of a unit."""
+        """Token id of a subword."""
 
     def eos(self) -> int:
-        """Token id of the end of a sentence."""
+        """Token id of EOS."""
 
 
 @dataclass(frozen=True)
 class PreparedSentence:
-    """One line of a test set: texts as people read them, and their sub-word units.
+    """One line of a prepared test set: detokenised texts and their subwords.
 
-    Of speech, `source` names the recording and `utterances` holds its frames.
+    For speech, `source` is the name of the recording and `utterances` holds its frames.
     """
 
     id: int
     source: str
     reference: str | None
-    source_pieces: list[str]
-    reference_pieces: list[str] | None
+    source_subwords: list[str]
+    reference_subwords: list[str] | None
     utterances: UtteranceFile | None = None
 
     @property
     def expected_tokens(self) -> int:
-        """About how many tokens a hypothesis has, with EOS; frames are not read for it."""
+        """Approximate length of a hypothesis, with EOS; does not read the frames."""
         if self.utterances is None:
-            return len(self.source_pieces) + 1
-        return int(self.utterances.n_frame[self.id]) // _FRAMES_A_TOKEN + 1
+            return len(self.source_subwords) + 1
+        return int(self.utterances.n_frame[self.id]) // _FRAMES_PER_TOKEN + 1
 
     def encoded(self, source: Dictionary, target: Dictionary) -> Sentence:
-        """The same sentence as token ids with EOS; frames for a source of speech."""
-        speech, reference = self.utterances, self.reference_pieces
+        """The sentence as token ids with EOS; for speech, the source as frames."""
+        speech, reference = self.utterances, self.reference_subwords
         return Sentence(
             self.id,
-            token_ids(self.source_pieces, source) if speech is None else speech.features(self.id),
+            token_ids(self.source_subwords, source) if speech is None else speech.features(self.id),
             None if reference is None else token_ids(reference, target),
         )
 
 
 class TestSetFile(Sequence[PreparedSentence]):
-    """The sentences of a {role}.jsonl file in the order of their ids, read when asked for."""
+    """The sentences of a {role}.jsonl file in the order of their ids, read on access."""
 
     def __init__(
-        self, path: Path, line_start: array[int], utterances: UtteranceFile | None
+        self, path: Path, line_offset: array[int], utterances: UtteranceFile | None
     ) -> None:
         self._path = path
-        self._line_start = line_start
+        self._line_offset = line_offset
         self._utterances = utterances
 
     def __len__(self) -> int:
-        return len(self._line_start)
+        return len(self._line_offset)
 
     def __iter__(self) -> Iterator[PreparedSentence]:
         return self._read(0, len(self))
 
     @overload
-    def __getitem__(self, place: int) -> PreparedSentence: ...
+    def __getitem__(self, index: int) -> PreparedSentence: ...
     @overload
-    def __getitem__(self, place: slice) -> list[PreparedSentence]: ...
-    def __getitem__(self, place: int | slice) -> PreparedSentence | list[PreparedSentence]:
-        if isinstance(place, slice):
-            start, stop, _ = place.indices(len(self))
+    def __getitem__(self, index: slice) -> list[PreparedSentence]: ...
+    def __getitem__(self, index: int | slice) -> PreparedSentence | list[PreparedSentence]:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
             return list(self._read(start, stop))
-        return next(self._read(range(len(self))[place], len(self)))
+        return next(self._read(range(len(self))[index], len(self)))
 
     def _read(self, start: int, stop: int) -> Iterator[PreparedSentence]:
         with self._path.open("rb") as file:
             if start < stop:
-                file.seek(self._line_start[start])
-            for place in range(start, stop):
-                sentence = _parsed(file.readline(), f"{self._path}, line {place + 1}")
+                file.seek(self._line_offset[start])
+            for index in range(start, stop):
+                sentence = _parsed(file.readline(), f"{self._path}, line {index + 1}")
                 yield replace(sentence, utterances=self._utterances)
 
 
 def read_test_set(path: Path) -> TestSetFile:
-    """The sentences of a {role}.jsonl file, checked; in memory is only where each line starts.
+    """Open and check a {role}.jsonl file; only the offsets of its lines are kept in memory.
 
-    Of speech, a {role}.h5 beside it has the features. Raises DataError, naming file and line, where
-    a line is not such a sentence or an id is not the line's position counted from 0, and where
-    there are features of another number of utterances.
+    For speech, {role}.h5 beside it holds the features. Raises DataError naming file and line if a
+    line is not a prepared sentence, if ids do not count from 0, or if the number of utterances
+    differs.
     """
     features = path.with_suffix(".h5")
     utterances = UtteranceFile(features) if features.is_file() else None
-    line_start = array("q")
-    start = 0
+    line_offset = array("q")
+    offset = 0
     with path.open("rb") as file:
-        for place, line in enumerate(file):
-            sentence = _parsed(line, f"{path}, line {place + 1}")
-            if sentence.id != place:
-                raise DataError(f"{path}, line {place + 1}: id must be {place}, got {sentence.id}")
-            line_start.append(start)
-            start += len(line)
-    if not line_start:
-        raise DataError(f"{path} must hold at least one sentence, got an empty file")
-    if utterances is not None and len(utterances) != len(line_start):
+        for index, line in enumerate(file):
+            where = f"{path}, line {index + 1}"
+            sentence = _parsed(line, where)
+            if sentence.id != index:
+                raise DataError(
+                    f"{where}: id must be {index} (got {sentence.id}). "
+                    f"Run python -m stages.prepare again."
+                )
+            line_offset.append(offset)
+            offset += len(line)
+    if not line_offset:
+        raise DataError(f"{path}: no sentences. Run python -m stages.prepare again.")
+    if utterances is not None and len(utterances) != len(line_offset):
         raise DataError(
-            f"{features} must hold the {len(line_start)} utterances of {path}, "
-            f"got {len(utterances)}"
+            f"{features}: must hold the {len(line_offset)} utterances of {path.name} "
+            f"(got {len(utterances)}). Run python -m stages.prepare again."
         )
-    return TestSetFile(path, line_start, utterances)
+    return TestSetFile(path, line_offset, utterances)
 
 
 def _parsed(line: bytes, where: str) -> PreparedSentence:
@@ -199,27 +202,31 @@ def _parsed(line: bytes, where: str) -> PreparedSentence:
             fields["reference_pieces"],
         )
     except (ValueError, KeyError, TypeError) as error:
+        text = line.decode("utf-8", "replace").strip()
         raise DataError(
-            f"{where} must be a sentence as JSON, "
-            f"got {line.decode('utf-8', 'replace').strip()!r}: {error!r}"
+            f"{where}: not a prepared sentence in JSON ({error!r} in {text!r}). "
+            f"Run python -m stages.prepare again."
         ) from None
 
 
-def token_ids(pieces: Sequence[str], dictionary: Dictionary) -> list[int]:
-    """The ids of sub-word units, with EOS."""
-    return [*(int(dictionary.index(piece)) for piece in pieces), int(dictionary.eos())]
+def token_ids(subwords: Sequence[str], dictionary: Dictionary) -> list[int]:
+    """Token ids of subwords, with EOS."""
+    return [*(int(dictionary.index(subword)) for subword in subwords), int(dictionary.eos())]
 
 
-def unknown_units(
+def unknown_subwords(
     sentences: Iterable[PreparedSentence], source: Dictionary, target: Dictionary
 ) -> str:
-    """How many units of sources and references are decoded as unknown, in words."""
+    """How many subwords of sources and references are not in the vocabularies, in words."""
     known = {"source": set(source.symbols), "reference": set(target.symbols)}
     unknown = dict.fromkeys(known, 0)
     total = dict.fromkeys(known, 0)
     for sentence in sentences:
-        pieces = {"source": sentence.source_pieces, "reference": sentence.reference_pieces or []}
-        for side, units in pieces.items():
-            total[side] += len(units)
-            unknown[side] += sum(unit not in known[side] for unit in units)
-    return " and ".join(f"{unknown[side]} of {total[side]} {side} units" for side in known)
+        sides = {
+            "source": sentence.source_subwords,
+            "reference": sentence.reference_subwords or [],
+        }
+        for side, subwords in sides.items():
+            total[side] += len(subwords)
+            unknown[side] += sum(subword not in known[side] for subword in subwords)
+    return " and ".join(f"{unknown[side]} of {total[side]} {side} subwords" for side in known)

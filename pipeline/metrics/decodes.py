@@ -15,7 +15,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell, Key
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.files import digest
 from pipeline.run.settings import TestSetConfig
-from pipeline.store import SEARCHES, Store, look_ahead, open_store
+from pipeline.store import SEARCHES, Store, check_stores, open_store
 
 # (hypotheses, references) -> error [sentence] in percent
 SentenceErrors = Callable[[Sequence[str], Sequence[str]], FloatArray]
@@ -99,7 +99,7 @@ def read_decodes(
     StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
     """
     paths = {part: folder / part / "store.h5" for part in parts}
-    look_ahead(paths.values())
+    check_stores(paths.values())
     decodes = {}
     for part, path in paths.items():
         with open_store(path) as store:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from pipeline.data.paper_corpora import SPEECH_FRAMES_A_WORD, TRAINING
-from pipeline.decoding.plan import Job, jobs, shards
-from pipeline.decoding.resources import estimate
+from pipeline.decoding.plan import Part, part_size, plan_parts, shards
 from pipeline.fairseq_bridge.members.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
 from pipeline.plan.sizes import SetSize, planned_ensembles
@@ -71,7 +70,7 @@ class Work:
 
 @dataclass(frozen=True)
 class _Scoring:
-    """What `estimate` asks of an ensemble."""
+    """What `part_size` asks of an ensemble."""
 
     n_member: int
     vocab_size: int
@@ -121,10 +120,10 @@ def training_flops(config: PipelineConfig, costs: ModelCosts, target_share: floa
     return _BACKWARD * train.updates * batch * forward
 
 
-def _planned_jobs(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> list[Job]:
+def _planned_jobs(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> list[Part]:
     main, further = planned_ensembles(config.ensemble, config.train)
     sets = {role: one for role, one in config.task.test_sets.items() if role in sizes}
-    return jobs(main, further, config.decode, sets)
+    return plan_parts(main, further, config.decode, sets)
 
 
 def _settings(config: PipelineConfig) -> int:
@@ -175,7 +174,7 @@ def _decode(
     config: PipelineConfig,
     costs: ModelCosts,
     vocab_size: int,
-    planned: list[Job],
+    planned: list[Part],
     sizes: Mapping[str, SetSize],
     hardware: Hardware,
 ) -> Work:
@@ -193,7 +192,7 @@ def _decode(
         shared.append(len(shards(decode.shards, n_block)))
         n_job = shared[-1] + 1  # that which joins, or makes the whole part
         seconds.append(n_job * PART_START_SECONDS + busy)
-        expected = estimate(
+        expected = part_size(
             [ceil(size.target_length)] * size.sentences,
             _Scoring(n_member, vocab_size),
             job.regime,
@@ -210,7 +209,7 @@ def _decode(
     )
 
 
-def _members_at_once(decode: DecodeConfig, job: Job) -> int:
+def _members_at_once(decode: DecodeConfig, job: Part) -> int:
     """Members in memory together: those that search, where not all fit; then one by one."""
     if not (decode.search_members or decode.hypotheses):
         return len(job.members)
@@ -218,7 +217,7 @@ def _members_at_once(decode: DecodeConfig, job: Job) -> int:
     return 1 if is_scored_alone else len(job.search_members)
 
 
-def _tokens(config: PipelineConfig, job: Job, size: SetSize) -> float:
+def _tokens(config: PipelineConfig, job: Part, size: SetSize) -> float:
     """Target tokens of all hypotheses of a job."""
     rows = 1 if job.regime == "teacher_forcing" else config.decode.beam
     return rows * size.sentences * size.target_length

@@ -1,7 +1,14 @@
-"""The decode store: what an ensemble's decoder leaves for everything after it."""
+"""The decode store: the file that decoding leaves for everything that follows."""
 
 from pipeline.store.hypothesis import Hypothesis, TopK
-from pipeline.store.reader import Store, is_store, look_ahead, open_store
+from pipeline.store.reader import (
+    Store,
+    check_stores,
+    is_store,
+    open_own_store,
+    open_store,
+    read_hypotheses,
+)
 from pipeline.store.schema import SEARCHES, SUBSET, Flag
 from pipeline.store.statistics import TokenStatistics
 from pipeline.store.validate import validate
@@ -16,8 +23,10 @@ __all__ = [
     "StoreWriter",
     "TokenStatistics",
     "TopK",
+    "check_stores",
     "is_store",
-    "look_ahead",
+    "open_own_store",
     "open_store",
+    "read_hypotheses",
     "validate",
 ]

@@ -1,4 +1,4 @@
-"""`python -m pipeline.store validate FILE...` checks stores; exit code 1 if one is faulty."""
+"""`python -m pipeline.store validate FILE...` checks stores; exit code 1 if one is invalid."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pipeline.store.validate import validate
 
 
 def main() -> int:
-    """Print one line a fault or one line that a file is fine."""
+    """Print one line per fault, or one line saying that a store is valid."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("validate", help="check every value of decode stores")
-    command.add_argument("file", nargs="+")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as of any filter, whose reader may have enough
-    faulty = False
+    command.add_argument("file", nargs="+", help="a decode store")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly if the reader of a pipe is gone
+    any_invalid = False
     for path in parser.parse_args().file:
         try:
             faults = validate(path)
         except MachineError as error:
             faults = [str(error)]
         print(*(faults or [f"{path}: a valid decode store"]), sep="\n")
-        faulty |= bool(faults)
-    return int(faulty)
+        any_invalid |= bool(faults)
+    return int(any_invalid)
 
 
 if __name__ == "__main__":

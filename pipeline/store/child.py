@@ -1,4 +1,4 @@
-"""Looking at a file in a process that it may crash: HDF5 trusts what a file says of its layout."""
+"""Check files in a forked process, because HDF5 trusts a file's own layout and may crash on it."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from typing import NoReturn
 
 from pipeline.errors import MachineError
 
-# Exit codes of a process that a file brought down.
+# Exit codes of a process that crashed on a file.
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT, -signal.SIGFPE}
 _STDOUT, _STDERR = 1, 2
 
 
-def in_child(look: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[list[str]]:
-    """What `look` says of each file, looking in a fork of this process: milliseconds, not a start.
+def in_child(check: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[list[str]]:
+    """Return the faults that `check` finds in each file, checking in a fork of this process.
 
-    A file that ends that process, as the first that it looked at, is one sentence; one behind
-    others is looked at again by the next process, which goes on from there. Raises MachineError
-    where the look itself fails, for want of memory for one.
+    A fork takes milliseconds; a new process would have to import everything. If the child crashes
+    on the first file that it checks, that is the fault of the file. If it crashes on a later one,
+    another child checks that file again and continues from there. Raises MachineError if the check
+    itself fails, for example for lack of memory.
     """
-    found: list[list[str]] = []
-    while len(found) < len(paths):
-        code, answers, error = _looked_at(look, paths[len(found) :])
-        found += [json.loads(one) for one in answers]
+    faults: list[list[str]] = []
+    while len(faults) < len(paths):
+        code, answers, error = _checked(check, paths[len(faults) :])
+        faults += [json.loads(answer) for answer in answers]
         if answers:
             continue
-        path = paths[len(found)]
+        path = paths[len(faults)]
         if code not in _CRASHES:
-            raise MachineError(f"{path} could not be checked: {error or f'exit code {code}'}")
+            raise MachineError(f"{path}: could not be checked ({error or f'exit code {code}'}).")
         reason = signal.Signals(-code).name
-        rule = "must be whole and sound HDF5, got a file that ends its reader"
-        found.append([f"{path} {rule}: {reason}"])
-    return found
+        faults.append([f"{path}: damaged HDF5 file; reading it crashes ({reason})."])
+    return faults
 
 
-def _looked_at(
-    look: Callable[[Path], list[str]], paths: Sequence[Path]
+def _checked(
+    check: Callable[[Path], list[str]], paths: Sequence[Path]
 ) -> tuple[int, list[str], str]:
-    """The exit code of a child, a line for each file that it came to the end of, and its error."""
-    answer, answering = os.pipe()
+    """The child's exit code, one JSON line for each file that it finished, and its error."""
+    reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python 3.12 warns of threads beside a fork; this child waits for none of them.
+        # Python 3.12 warns of a fork beside threads; this child waits for none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _answer_and_end(look, paths, answering)
-    os.close(answering)
+        _run_child(check, paths, writing)
+    os.close(writing)
     try:
-        with os.fdopen(answer, encoding="utf-8") as pipe:
+        with os.fdopen(reading, encoding="utf-8") as pipe:
             *lines, rest = pipe.read().split("\n")
     except BaseException:
         os.kill(child, signal.SIGKILL)
@@ -64,21 +64,19 @@ def _looked_at(
     return code, lines, rest
 
 
-def _answer_and_end(
-    look: Callable[[Path], list[str]], paths: Sequence[Path], answering: int
-) -> NoReturn:
-    """What the child does; a crash of it prints nothing and dumps no memory."""
+def _run_child(check: Callable[[Path], list[str]], paths: Sequence[Path], writing: int) -> NoReturn:
+    """Check the files and end; a crash prints nothing and leaves no core file."""
     code = 1
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         faulthandler.disable()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, _STDOUT)
-        os.dup2(nowhere, _STDERR)
-        with os.fdopen(answering, "w", encoding="utf-8") as pipe:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, _STDOUT)
+        os.dup2(devnull, _STDERR)
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
             try:
                 for path in paths:
-                    print(json.dumps(look(path)), file=pipe, flush=True)
+                    print(json.dumps(check(path)), file=pipe, flush=True)
                 code = 0
             except BaseException as error:  # noqa: BLE001 - the parent raises it
                 pipe.write(" ".join([type(error).__name__, *str(error).split()]))

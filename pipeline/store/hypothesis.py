@@ -1,4 +1,4 @@
-"""What a decoder hands to the store: a hypothesis and the statistics of its tokens."""
+"""What a decoder gives to the store: hypotheses, and the distributions that a dump keeps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipeline.store.statistics import Array, TokenStatistics
 
 @dataclass(frozen=True)
 class TopK:
-    """The k likeliest tokens of each position under PrEx.
+    """The k most probable tokens of each position under PrEx.
 
-    token_id [token, k]; logprob [token, member, k] in nats; tail_logprob [token, member]: the
-    log of the probability of all other tokens.
+    token_id [token, k]; logprob [token, member, k] in nats; tail_logprob [token, member]: log of
+    the total probability of all other tokens.
     """
 
     token_id: NDArray[np.integer[Any]]
@@ -26,11 +26,11 @@ class TopK:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One hypothesis of a sentence: token_id [token] and what belongs to it.
+    """One hypothesis of a sentence: token_id [token] with everything that is stored about it.
 
-    score is the search score (after length penalty); finished says that the last token is EOS;
-    member is the member that drew it under `combination=member`, else -1; full_logprob
-    [token, member, vocab] (nats, float16 or float32) and topk are there for their dumps only.
+    score: search score, after the length penalty. finished: whether the last token is EOS. member:
+    the member that drew it if combination=member, else -1. full_logprob [token, member, vocab]
+    (nats, float16 or float32) and topk are set only for their dumps.
     """
 
     token_id: NDArray[np.integer[Any]]

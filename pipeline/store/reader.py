@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,50 +13,23 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.child import in_child
+from pipeline.store.hypothesis import Hypothesis, TopK
 from pipeline.store.schema import DATASETS, TEXT, Flag, plain
+from pipeline.store.statistics import STATISTICS, TokenStatistics
 from pipeline.store.structure import one_line, structure_faults
 
-
-def place_of(store: Store, name: str, index: Sequence[int]) -> str:
-    """Task, test set, sentence, hypothesis, token and member of dataset `name` at `index`.
-
-    index: one number an axis, or the first of them. Hypotheses and tokens count from 0 within
-    their sentence and hypothesis; what does not apply is left out.
-    """
-    axes = DATASETS[name].axes
-    words = [str(store.attributes[key]) for key in ("task", "test_set") if key in store.attributes]
-    row = index[0]
-    if axes[0] == "token":
-        hypothesis = int(np.searchsorted(store.token_offset, row, side="right")) - 1
-        token = f"token {row - store.token_offset[hypothesis]}"
-        words += [*_hypothesis(store, hypothesis), token]
-    elif axes[0] == "hypothesis":
-        words += _hypothesis(store, row)
-    else:
-        words.append(f"sentence {row}")
-    named = dict(zip(axes, index, strict=False))
-    if "member" in named:
-        words.append(f"member {store.members[named['member']]}")
-    return ", ".join(words)
-
-
-def _hypothesis(store: Store, row: int) -> list[str]:
-    """A sentence may have no hypothesis: of those that begin at one row, the last has it."""
-    sentence = int(np.searchsorted(store.hypothesis_offset, row, side="right")) - 1
-    return [f"sentence {sentence}", f"hypothesis {row - store.hypothesis_offset[sentence]}"]
-
-
-# A file as it is now: its path, and what differs between files of one name.
+# A version of a file: its path, inode, size and time of modification.
 _Version = tuple[Any, ...]
-# What keeps a file from being opened: each is looked at once, until it is another.
+# The faults of each version of a file, so that each is checked only once per process.
 _faults: dict[_Version, list[str]] = {}
 
 
 class Store:
     """An open decode store; a context manager.
 
-    attributes: the root attributes as plain values; hypothesis_offset [sentence + 1]: hypotheses of
-    a sentence, best first; token_offset [hypothesis + 1]: tokens of a hypothesis; flag [sentence].
+    attributes: the root attributes as plain values. hypothesis_offset [sentence + 1]: the
+    hypotheses of a sentence, best first. token_offset [hypothesis + 1]: the tokens of a hypothesis.
+    flag [sentence].
     """
 
     def __init__(self, path: Path, file: h5py.File) -> None:
@@ -68,7 +41,7 @@ class Store:
         self.regime = str(self.attributes["regime"])
         self.combination = str(self.attributes["combination"])
         self.members: list[str] = self.attributes.get(
-            "members", [f"member_{place}" for place in range(self.n_member)]
+            "members", [f"member_{index}" for index in range(self.n_member)]
         )
         self.hypothesis_offset: NDArray[np.int64] = self.read("/sentence/hypothesis_offset")
         self.token_offset: NDArray[np.int64] = self.read("/hypothesis/token_offset")
@@ -76,22 +49,22 @@ class Store:
 
     @property
     def n_sentence(self) -> int:
-        """How many sentences the store lists."""
+        """Number of sentences."""
         return len(self.hypothesis_offset) - 1
 
     @property
     def n_hypothesis(self) -> int:
-        """How many hypotheses all sentences have together."""
+        """Number of hypotheses of all sentences."""
         return len(self.token_offset) - 1
 
     @property
     def n_token(self) -> int:
-        """How many tokens all hypotheses have together."""
+        """Number of tokens of all hypotheses."""
         return int(self.token_offset[-1])
 
     @property
     def dump(self) -> str:
-        """What it keeps of the token distributions: statistics, topk or full."""
+        """What is stored of the token distributions: statistics, topk or full."""
         for name, dataset in DATASETS.items():
             if dataset.dump != "statistics" and name in self._file:
                 return dataset.dump
@@ -102,13 +75,13 @@ class Store:
         return name in self._file
 
     def read(self, name: str, start: int | None = None, stop: int | None = None) -> NDArray[Any]:
-        """Rows [start:stop] of a dataset, texts as str.
+        """Rows [start:stop] of a dataset; texts as str.
 
-        Raises StoreError if the store has no such one, if a row cannot be read, and if a row was
-        never written (NaN).
+        Raises StoreError if there is no such dataset, if a row cannot be read, or if it is NaN,
+        which means that it was never written.
         """
         if name not in self._file:
-            raise StoreError(f"{self.path}: dataset {name} must be there, got none")
+            raise StoreError(f"{self.path}: dataset {name}: missing.")
         dataset = self._file[name]
         try:
             if DATASETS[name].dtype == TEXT:
@@ -116,37 +89,62 @@ class Store:
             values = np.asarray(dataset[start:stop])
         except OSError as error:
             raise StoreError(
-                f"{self.path}: dataset {name} must be readable: {one_line(error)}"
+                f"{self.path}: dataset {name}: cannot be read ({one_line(error)})."
             ) from None
         except UnicodeDecodeError:
             row = (start or 0) + _first_not_utf8(dataset[start:stop])
-            raise StoreError(f"{self.path}: dataset {name}, row {row}, must be utf-8") from None
+            raise StoreError(f"{self.path}: dataset {name}, row {row}: not UTF-8.") from None
         if values.dtype.kind == "f" and np.isnan(values).any():
             row, *rest = map(int, np.argwhere(np.isnan(values))[0])
             row += start or 0
-            raise StoreError(
-                f"{self.path}: dataset {name}, row {row}, must not be NaN "
-                f"({place_of(self, name, [row, *rest])})"
-            )
+            place = self.place(name, [row, *rest])
+            raise StoreError(f"{self.path}: dataset {name}, row {row}: must not be NaN ({place}).")
         return values
+
+    def place(self, name: str, index: Sequence[int]) -> str:
+        """Where `index` of dataset `name` is, in words: task, test set, sentence, ..., member.
+
+        index: one number per axis of the dataset, or only the first ones. Hypotheses and tokens are
+        counted from 0 within their sentence and hypothesis.
+        """
+        axes, row = DATASETS[name].axes, index[0]
+        names = ("task", "test_set")
+        words = [str(self.attributes[key]) for key in names if key in self.attributes]
+        if axes[0] == "sentence":
+            words.append(f"sentence {row}")
+        else:
+            is_token = axes[0] == "token"
+            hypothesis = _owner(self.token_offset, row) if is_token else row
+            # If a sentence has no hypothesis, the next one has the same offset.
+            sentence = _owner(self.hypothesis_offset, hypothesis)
+            rank = hypothesis - self.hypothesis_offset[sentence]
+            words += [f"sentence {sentence}", f"hypothesis {rank}"]
+            if is_token:
+                words.append(f"token {row - self.token_offset[hypothesis]}")
+        index_of_axis = dict(zip(axes, index, strict=False))
+        if "member" in index_of_axis:
+            words.append(f"member {self.members[index_of_axis['member']]}")
+        return ", ".join(words)
 
     def sources(self) -> list[str]:
         """The source text of every sentence."""
-        return [str(one) for one in self.read("/sentence/source")]
+        return [str(text) for text in self.read("/sentence/source")]
 
     def references(self) -> list[str | None]:
-        """The reference text of every sentence; None where it has none."""
+        """The reference text of every sentence; None if it has none."""
         if "/sentence/reference" not in self._file:
             return [None] * self.n_sentence
         texts = self.read("/sentence/reference")
         absent = (self.flag & Flag.NO_REFERENCE).astype(bool)
-        return [None if gone else str(one) for one, gone in zip(texts, absent, strict=True)]
+        return [
+            None if is_absent else str(text) for text, is_absent in zip(texts, absent, strict=True)
+        ]
 
     def best_texts(self) -> list[str | None]:
-        """The text of the best hypothesis of every sentence; None where it has none."""
+        """The text of the best hypothesis of every sentence; None if it has none."""
         texts = self.read("/hypothesis/text")
-        first, after = self.hypothesis_offset[:-1], self.hypothesis_offset[1:]
-        return [str(texts[a]) if a < b else None for a, b in zip(first, after, strict=True)]
+        bounds = zip(self.hypothesis_offset[:-1], self.hypothesis_offset[1:], strict=True)
+        return [str(texts[first]) if first < last else None for first, last in bounds]
 
     def close(self) -> None:
         """Close the file."""
@@ -164,17 +162,58 @@ class Store:
         self.close()
 
 
-def open_store(path: str | Path) -> Store:
-    """Open a store whose structure is right; values are the business of `validate`.
+def read_hypotheses(store: Store) -> Iterator[list[Hypothesis]]:
+    """Yield the hypotheses of every sentence as they were given to the writer.
 
-    Raises StoreError naming the file, the dataset or attribute and the rule: one sentence too for a
-    file that crashes the HDF5 library.
+    All statistics are in memory at once; whole distributions are read one hypothesis at a time.
+    """
+    token = {name: store.read(f"/token/{name}") for name in ("id", *STATISTICS)}
+    text = store.read("/hypothesis/text")
+    score, finished = store.read("/hypothesis/score"), store.read("/hypothesis/finished")
+    member = store.read("/hypothesis/member")
+
+    def hypothesis(row: int) -> Hypothesis:
+        start, stop = store.token_offset[row], store.token_offset[row + 1]
+        full, topk = None, None
+        if store.has("/token/full_logprob"):
+            full = store.read("/token/full_logprob", start, stop)
+        if store.has("/token/topk_id"):
+            names = ("topk_id", "topk_logprob", "tail_logprob")
+            topk = TopK(*(store.read(f"/token/{name}", start, stop) for name in names))
+        return Hypothesis(
+            token["id"][start:stop],
+            str(text[row]),
+            float(score[row]),
+            bool(finished[row]),
+            TokenStatistics(**{name: token[name][start:stop] for name in STATISTICS}),
+            int(member[row]),
+            full,
+            topk,
+        )
+
+    for first, last in zip(store.hypothesis_offset[:-1], store.hypothesis_offset[1:], strict=True):
+        yield [hypothesis(row) for row in range(first, last)]
+
+
+def open_store(path: str | Path) -> Store:
+    """Open a store of any origin and check its structure; `validate` checks its values.
+
+    The check runs in a forked process, because HDF5 may crash on a damaged file; the result is kept
+    until the file changes. Raises StoreError naming the file and what is wrong.
     """
     path = Path(path)
     version = _version(path)
-    _look_at([version])
+    _check([version])
     for fault in _faults[version]:
         raise StoreError(fault)
+    return open_own_store(path)
+
+
+def open_own_store(path: Path) -> Store:
+    """Open a store that this run wrote itself, without any check.
+
+    Raises StoreError if it cannot be opened.
+    """
     file = open_file(path)
     try:
         return Store(path, file)
@@ -183,8 +222,16 @@ def open_store(path: str | Path) -> Store:
         raise
 
 
+def check_stores(paths: Iterable[Path]) -> None:
+    """Check stores that will be opened in one forked process, instead of one process each.
+
+    What is wrong with a store is raised when it is opened.
+    """
+    _check([_version(path) for path in paths])
+
+
 def opening_faults(path: Path) -> list[str]:
-    """What keeps a file from being opened, found in this process, which HDF5 may crash."""
+    """What keeps a file from being opened; HDF5 may crash this process on a damaged file."""
     try:
         with open_file(path) as file:
             faults = structure_faults(file)
@@ -195,42 +242,41 @@ def opening_faults(path: Path) -> list[str]:
     return [f"{path}: {fault}" for fault in faults]
 
 
-def look_ahead(paths: Iterable[Path]) -> None:
-    """Look at stores that are to be opened in one process for all, where each would take its own.
-
-    What is wrong with one is raised where it is opened.
-    """
-    _look_at([_version(path) for path in paths])
-
-
-def _look_at(versions: Iterable[_Version]) -> None:
-    unknown = [one for one in versions if one not in _faults]
-    found = in_child(opening_faults, [path for path, *_ in unknown])
-    _faults.update(zip(unknown, found, strict=True))
-
-
-def _version(path: Path) -> _Version:
-    try:
-        found = path.stat()
-    except OSError:
-        return (path,)
-    return path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def is_store(path: Path) -> bool:
-    """Whether a file is to be read as a decode store, whole or damaged, by its name or content."""
+    """Whether a file, complete or damaged, is a decode store by its name or content."""
     return path.suffix == ".h5" or bool(h5py.is_hdf5(path))
 
 
 def open_file(path: Path) -> h5py.File:
-    """The HDF5 file at a path; StoreError where there is none, or one that is cut or foreign."""
+    """Open an HDF5 file; raises StoreError if it does not exist or is not complete."""
     try:
         if not path.is_file():
-            raise StoreError(f"{path} must be a decode store, got no file")
+            raise StoreError(f"{path}: no such file. Give the path of a decode store.")
         return h5py.File(path, "r")
     except OSError as error:
-        raise StoreError(f"{path} must be a whole HDF5 file: {one_line(error)}") from None
+        raise StoreError(f"{path}: not a complete HDF5 file ({one_line(error)}).") from None
+
+
+def _check(versions: Iterable[_Version]) -> None:
+    unknown = [version for version in versions if version not in _faults]
+    faults = in_child(opening_faults, [path for path, *_ in unknown])
+    _faults.update(zip(unknown, faults, strict=True))
+
+
+def _version(path: Path) -> _Version:
+    try:
+        status = path.stat()
+    except OSError:
+        return (path,)
+    return path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _owner(offset: NDArray[np.int64], row: int) -> int:
+    """The item to which `row` belongs, by the offsets [item + 1] of the items' rows."""
+    return int(np.searchsorted(offset, row, side="right")) - 1
 
 
 def _first_not_utf8(texts: NDArray[Any]) -> int:
-    return next(row for row, one in enumerate(texts) if "\ufffd" in one.decode("utf-8", "replace"))
+    return next(
+        row for row, text in enumerate(texts) if "\ufffd" in text.decode("utf-8", "replace")
+    )

@@ -1,4 +1,4 @@
-"""The decode store on disk: its datasets, their axes, types and values, and its flags."""
+"""The format of a decode store: datasets, their axes, types and ranges; attributes; flags."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import h5py
 import numpy as np
 
 SCHEMA = "uncertainty-decode/1"
-# Rounding of a float32 or float16 softmax leaves log-probabilities a little above 0.
+# Rounding of a float32 or float16 softmax can leave log-probs slightly above 0.
 _ROUNDING_NATS = 1e-2
 _LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 class Flag(IntFlag):
-    """Why a sentence is not like the others; bits of /sentence/flag."""
+    """What is special about a sentence; bits of /sentence/flag."""
 
     TOO_LONG = 1
     EMPTY_SOURCE = 2
@@ -29,7 +29,7 @@ class Flag(IntFlag):
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset: its axes in axis words and its type; `dump` names the dump that adds it."""
+    """One dataset: its axes, its type, and the dump that adds it."""
 
     axes: tuple[str, ...]
     dtype: str
@@ -61,15 +61,15 @@ DATASETS = {
     "/token/topk_logprob": Dataset(("token", "member", "k"), "float32", "topk"),
     "/token/tail_logprob": Dataset(("token", "member"), "float32", "topk"),
 }
-# A store of another toolkit may have no references at all.
+# Stores of other toolkits may have no references at all.
 OPTIONAL = ("/sentence/reference",)
-# The one dataset that may be stored in half precision.
+# Datasets that may be stored in half precision.
 HALF_PRECISION = ("/token/full_logprob",)
 
 
 @dataclass(frozen=True)
 class Range:
-    """Values that a dataset may hold, both ends included, and the rule in words."""
+    """The values that a dataset may hold, ends included, and the rule in words."""
 
     lowest: float
     highest: float
@@ -77,29 +77,29 @@ class Range:
 
 
 def value_range(name: str, n_member: int, vocab_size: int, combination: str) -> Range:
-    """The values that a dataset of hypotheses or tokens may hold; never NaN."""
+    """The range of a dataset of hypotheses or tokens; NaN is never allowed."""
     if name.endswith("logprob"):
-        return Range(-inf, _ROUNDING_NATS, "must be a log-probability, <= 0")
+        return Range(-inf, _ROUNDING_NATS, "must be a log-prob, <= 0")
     if "/entropy_" in name:
         return Range(-_ROUNDING_NATS, _LARGEST_FLOAT32, "must be an entropy, finite and >= 0")
     if "/cross_" in name:
-        return Range(-_ROUNDING_NATS, inf, "must be a cross entropy, >= 0")
+        return Range(-_ROUNDING_NATS, inf, "must be a cross-entropy, >= 0")
     if name in ("/token/id", "/token/topk_id"):
-        return Range(0, vocab_size - 1, f"must lie in [0, vocab_size={vocab_size})")
+        return Range(0, vocab_size - 1, f"must be in [0, vocab_size={vocab_size})")
     if name == "/hypothesis/member":
-        # -1 says that no single member drew a hypothesis.
+        # -1: the hypothesis was not drawn by a single member.
         lowest = 0 if combination == "member" else -1
-        return Range(lowest, n_member - 1, f"must lie in [{lowest}, n_member={n_member})")
+        return Range(lowest, n_member - 1, f"must be in [{lowest}, n_member={n_member})")
     if name == "/hypothesis/finished":
         return Range(0, 1, "must be 0 or 1")
     return Range(-inf, inf, "must be a number")
 
 
-SEARCHES = ("beam", "greedy")  # regimes whose best hypothesis is the system's answer
+SEARCHES = ("beam", "greedy")  # regimes whose best hypothesis is the output of the system
 REGIMES = (*SEARCHES, "teacher_forcing", "sample")
-SUBSET = "subset"  # attribute `ensemble` of some of an ensemble's members
+SUBSET = "subset"  # attribute `ensemble` of a decode by some of an ensemble's members
 COMBINATIONS = ("prex", "expr", "member")
-# What the writer sets itself.
+# Attributes that the writer sets.
 CONSTANTS: dict[str, Any] = {"schema": SCHEMA, "log_base": "e", "complete": True}
 REQUIRED = ("regime", "combination", "n_member", "vocab_size")
 _TEXTS = ("task", "test_set", "ensemble", "config", "signature")
@@ -116,52 +116,52 @@ ATTRIBUTES = (*REQUIRED, *_TEXTS, *_LISTS, *_NUMBERS)
 
 
 def plain(value: Any) -> Any:
-    """An attribute as str, int, float, bool or list, whatever string or number type held it."""
+    """Convert an attribute of any string or number type to str, int, float, bool or list."""
     if isinstance(value, np.ndarray):
-        return [plain(one) for one in value.tolist()]
+        return [plain(item) for item in value.tolist()]
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def stored(value: Any) -> Any:
-    """A plain attribute as h5py takes it."""
+    """Convert a plain attribute to what h5py stores."""
     return np.array(value, dtype=h5py.string_dtype()) if isinstance(value, list) else value
 
 
 def attribute_faults(attributes: Mapping[str, Any]) -> list[str]:
-    """What is wrong with plain root attributes, one clause each."""
+    """What is wrong with plain root attributes, one sentence per fault."""
     present = {name: value for name, value in attributes.items() if value is not None}
     faults = []
     for name, value in present.items():
         rule = _broken_rule(name, value)
         if rule is not None:
-            faults.append(f"attribute {name} must be {rule}, got {value!r}")
+            faults.append(f"attribute {name}: must be {rule} (got {value!r}).")
     absent = [name for name in REQUIRED if name not in present]
-    faults += [f"attribute {name} must be given, got none" for name in absent]
+    faults += [f"attribute {name}: missing." for name in absent]
     members, n_member = present.get("members"), present.get("n_member")
     if not faults and members is not None and len(members) != n_member:
         faults.append(
-            f"attribute members must have n_member ({n_member}) names, got {len(members)}"
+            f"attribute members: must have n_member={n_member} names (got {len(members)})."
         )
     return faults
 
 
 def _broken_rule(name: str, value: Any) -> str | None:
-    """What a value must be and is not."""
+    """The rule that a value breaks, in words; None if it is valid."""
     if name in ("regime", "combination"):
         choices = REGIMES if name == "regime" else COMBINATIONS
         return None if value in choices else f"one of {', '.join(choices)}"
     if name in ("n_member", "vocab_size"):
-        return None if isinstance(value, int) and value >= 1 else "a whole number >= 1"
+        return None if isinstance(value, int) and value >= 1 else "an integer >= 1"
     if name in _TEXTS:
         return None if isinstance(value, str) else "text"
     if name in _LISTS:
-        fine = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        return None if fine else "a list of names"
+        valid = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return None if valid else "a list of names"
     if name in _NUMBERS:
-        fine = isinstance(value, int | float) and isfinite(value)
-        return None if fine else "a finite number"
+        valid = isinstance(value, int | float) and isfinite(value)
+        return None if valid else "a finite number"
     return None

@@ -1,4 +1,4 @@
-"""Checking a decode store that nobody vouches for."""
+"""Check every value of a decode store of any origin."""
 
 from __future__ import annotations
 
@@ -12,44 +12,35 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.child import in_child
-from pipeline.store.reader import Store, open_file, opening_faults, place_of
+from pipeline.store.reader import Store, open_own_store, opening_faults
 from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
 
-_BLOCK_BYTES = 2**26
+_READ_BYTES = 2**26  # that are read at a time
 
 
 def store_faults(path: Path) -> list[str]:
-    """What `validate` says, found in this process, which HDF5 may crash on a damaged file."""
+    """The faults of a store; HDF5 may crash this process on a damaged file."""
     faults = opening_faults(path)
     if faults:
         return faults
     try:
-        with Store(path, open_file(path)) as store:
+        with open_own_store(path) as store:
             return [*_sentence_faults(store), *_all_value_faults(store)]
     except StoreError as error:
         return [str(error)]
 
 
 def _sentence_faults(store: Store) -> Iterator[str]:
-    yield from _fault(
-        store,
-        "/sentence/id",
-        store.read("/sentence/id") != np.arange(store.n_sentence),
-        "must be the position in the test set, counting from 0",
-    )
+    sentence_id = store.read("/sentence/id")
+    wrong = sentence_id != np.arange(store.n_sentence)
+    rule = "must be the position in the test set, counted from 0"
+    yield from _fault(store, "/sentence/id", sentence_id, wrong, rule)
     empty = np.diff(store.hypothesis_offset) == 0
-    yield from _fault(
-        store,
-        "/sentence/flag",
-        empty & (store.flag == 0),
-        f"must not be 0 (fine) where there is no hypothesis, but have bit {Flag.NO_HYPOTHESIS}",
-    )
-    yield from _fault(
-        store,
-        "/sentence/flag",
-        ~empty & (store.flag & Flag.NO_HYPOTHESIS).astype(bool),
-        f"must have bit {Flag.NO_HYPOTHESIS} only where there is no hypothesis",
-    )
+    rule = f"must not be 0 if there is no hypothesis; set bit {Flag.NO_HYPOTHESIS}"
+    yield from _fault(store, "/sentence/flag", store.flag, empty & (store.flag == 0), rule)
+    flagged = (store.flag & Flag.NO_HYPOTHESIS).astype(bool)
+    rule = f"must have bit {Flag.NO_HYPOTHESIS} only if there is no hypothesis"
+    yield from _fault(store, "/sentence/flag", store.flag, ~empty & flagged, rule)
 
 
 def _all_value_faults(store: Store) -> Iterator[str]:
@@ -65,42 +56,50 @@ def _all_value_faults(store: Store) -> Iterator[str]:
 
 
 def _read_texts(store: Store, name: str) -> None:
-    """Read all rows; StoreError where one is not utf-8."""
+    """Read all rows; raises StoreError if one is not UTF-8."""
     rows = store.n_sentence if name.startswith("/sentence/") else store.n_hypothesis
     for start in range(0, rows, 2**11):
         store.read(name, start, start + 2**11)
 
 
 def _first_fault(store: Store, name: str) -> list[str]:
-    """The first row of a dataset that breaks the rule on its values."""
+    """The first row of a dataset that has a value out of range."""
     sizes = {"member": store.n_member, "vocab": store.vocab_size, "k": store.vocab_size}
     row_bytes = 4 * prod(sizes.get(axis, 1) for axis in DATASETS[name].axes)
     rows = store.n_token if name.startswith("/token/") else store.n_hypothesis
     allowed = value_range(name, store.n_member, store.vocab_size, store.combination)
-    step = max(1, _BLOCK_BYTES // row_bytes)
+    step = max(1, _READ_BYTES // row_bytes)
     for start in range(0, rows, step):
         values = store.read(name, start, start + step)
-        broken = ~((values >= allowed.lowest) & (values <= allowed.highest))
-        fault = _fault(store, name, broken, allowed.rule, start)
+        wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
+        fault = _fault(store, name, values, wrong, allowed.rule, start)
         if fault:
             return fault
     return []
 
 
-def _fault(store: Store, name: str, broken: NDArray[Any], rule: str, start: int = 0) -> list[str]:
-    """The first row, counted from `start`, that has a broken value."""
-    if not broken.any():
+def _fault(
+    store: Store,
+    name: str,
+    values: NDArray[Any],
+    wrong: NDArray[Any],
+    rule: str,
+    first_row: int = 0,
+) -> list[str]:
+    """The first of the rows from `first_row` on that has a wrong value."""
+    if not wrong.any():
         return []
-    row, *rest = map(int, np.argwhere(broken)[0])
-    row += start
-    place = place_of(store, name, [row, *rest])
-    return [f"{store.path}: dataset {name}, row {row}, {rule} ({place})"]
+    index = tuple(map(int, np.argwhere(wrong)[0]))
+    row = index[0] + first_row
+    place = store.place(name, [row, *index[1:]])
+    return [f"{store.path}: dataset {name}, row {row}: {rule} (got {values[index]:.6g}; {place})."]
 
 
 def validate(path: str | Path) -> list[str]:
-    """Sentences on what is wrong with a store, each naming file, dataset, row and rule; [] if fine.
+    """Return what is wrong with a store, one sentence per fault; [] if it is valid.
 
-    Memory stays bounded whatever the size of the store. A file that cannot be read is one sentence;
-    so is one that crashes the HDF5 library. Raises MachineError where the check itself cannot run.
+    Each names the file, the dataset and the row. Memory is bounded whatever the size of the store.
+    A file that cannot be read, or that crashes the HDF5 library, is one fault. Raises MachineError
+    if the check itself cannot run.
     """
     return in_child(store_faults, [Path(path)])[0]

@@ -1,4 +1,4 @@
-"""Writing a decode store: streamed, under a temporary name, whole or absent."""
+"""Writing a decode store: streamed to a temporary file, which is renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -30,25 +30,27 @@ from pipeline.store.schema import (
 from pipeline.store.statistics import STATISTICS
 
 _CHUNK_BYTES = 2**18
-# What a text takes while it waits for its chunk, as a rule.
+# Typical size of a text that waits for its chunk.
 _TEXT_BYTES = 2**7
-# Level 1 is a third of the time of level 4 for a few per cent of the size.
+# Level 1 takes a third of the time of level 4, for a few per cent more bytes.
 _GZIP_LEVEL = 1
-# Of HDF5's own records (texts among them), which it would keep up to 32 MiB of.
+# Of HDF5's own records, texts included; its default would keep up to 32 MiB in memory.
 _RECORD_BYTES = 2**21
 
 
 class StoreWriter:
-    """A context manager that writes one store; nothing is left behind when its block fails.
+    """A context manager that writes one store; if its block fails, nothing is left behind.
 
-    attributes: the root attributes of the schema; `None` means that it does not apply. n_member
-    may be left out where `members` is given. Raises StoreError for an attribute that is unknown,
-    missing or out of range.
+    attributes: the root attributes of the schema; `None` for those that do not apply. n_member may
+    be left out if `members` is given. Raises StoreError if an attribute is unknown, missing or
+    invalid.
     """
 
     def __init__(self, path: str | Path, **attributes: Any) -> None:
         self.path = Path(path)
-        self._attributes = {name: plain(one) for name, one in attributes.items() if one is not None}
+        self._attributes = {
+            name: plain(value) for name, value in attributes.items() if value is not None
+        }
         members = self._attributes.get("members")
         if isinstance(members, list):
             self._attributes.setdefault("n_member", len(members))
@@ -77,18 +79,20 @@ class StoreWriter:
     def _open(self) -> None:
         try:
             if self.path.is_dir():
-                raise StoreError(f"{self.path} must be a file to write, got a folder")
+                raise StoreError(f"{self.path}: is a folder. Give the path of a file.")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Chunks are written whole and not read: a cache of them would be memory for nothing.
+            # Chunks are written once and never read, so they need no cache.
             self._file = h5py.File(self._temporary, "w", rdcc_nbytes=0)
             records = self._file.id.get_mdc_config()
             records.max_size = _RECORD_BYTES
             self._file.id.set_mdc_config(records)
         except OSError as error:
-            raise StoreError(f"{self.path} must be a file that can be written: {error}") from None
-        everything = self._attributes | CONSTANTS | {"complete": False}
-        for name in sorted(everything):
-            self._file.attrs[name] = stored(everything[name])
+            raise StoreError(
+                f"{self.path}: cannot be written ({error}). Choose another path."
+            ) from None
+        attributes = self._attributes | CONSTANTS | {"complete": False}
+        for name in sorted(attributes):
+            self._file.attrs[name] = stored(attributes[name])
 
     def __exit__(
         self,
@@ -115,11 +119,11 @@ class StoreWriter:
         hypotheses: Sequence[Hypothesis],
         flag: int = 0,
     ) -> None:
-        """Append a sentence with its hypotheses, best first; ids come as 0, 1, 2, ...
+        """Append a sentence with its hypotheses, best first; ids count 0, 1, 2, ...
 
-        flag: bits of `Flag`; those that the arguments show are added here (no reference, no
-        hypothesis, none of them finished). Raises StoreError where a rule of the schema is broken;
-        the store then stays as it was before the call.
+        flag: bits of `Flag`; NO_REFERENCE, NO_HYPOTHESIS and NO_FINISHED_HYPOTHESIS are added if
+        they apply. Raises StoreError if an argument breaks the schema; the store then stays as it
+        was before the call.
         """
         self._check_sentence(id, source, reference, hypotheses, flag)
         self._layout = self._same_layout(hypotheses)
@@ -127,7 +131,7 @@ class StoreWriter:
             flag |= Flag.NO_REFERENCE
         if not hypotheses:
             flag |= Flag.NO_HYPOTHESIS
-        elif not any(one.finished for one in hypotheses):
+        elif not any(hypothesis.finished for hypothesis in hypotheses):
             flag |= Flag.NO_FINISHED_HYPOTHESIS
         for hypothesis in hypotheses:
             self._append_hypothesis(hypothesis)
@@ -147,17 +151,15 @@ class StoreWriter:
         flag: int,
     ) -> None:
         if not self._columns:
-            raise StoreError(
-                f"{self.path}: a StoreWriter must be opened by `with` before it writes"
-            )
+            raise StoreError(f"{self.path}: the StoreWriter is not open. Use it in a `with` block.")
         if sentence_id != self._n_sentence:
             raise StoreError(
-                f"{self.path}: /sentence/id must count 0, 1, 2, ... without a gap, "
-                f"got {sentence_id} where {self._n_sentence} is due"
+                f"{self.path}: sentence ids must count 0, 1, 2, ... "
+                f"(got {sentence_id} in place of {self._n_sentence})."
             )
         where = f"sentence {sentence_id}"
         if not 0 <= flag <= 255:
-            self._fail("/sentence/flag", where, f"must lie in [0, 256), got {flag}")
+            self._fail("/sentence/flag", where, f"must be in [0, 256) (got {flag})")
         self._check_text("/sentence/source", where, source)
         self._check_text("/sentence/reference", where, reference or "")
         for rank, hypothesis in enumerate(hypotheses):
@@ -194,7 +196,7 @@ class StoreWriter:
         self._check_text("/hypothesis/text", where, hypothesis.text)
         tokens = np.asarray(hypothesis.token_id)
         if tokens.ndim != 1 or len(tokens) == 0 or tokens.dtype.kind not in "iu":
-            rule = f"must be whole numbers [token], at least one, got {tokens.dtype} {tokens.shape}"
+            rule = f"must be integers [token], at least one (got {tokens.dtype} {tokens.shape})"
             self._fail("/token/id", where, rule)
         arrays = _token_arrays(hypothesis)
         sizes = {"token": len(tokens), "member": self._n_member, "vocab": self._vocab_size}
@@ -204,7 +206,7 @@ class StoreWriter:
             expected = tuple(sizes[axis] for axis in DATASETS[name].axes)
             if np.shape(values) != expected:
                 axes = ", ".join(DATASETS[name].axes)
-                rule = f"must have shape [{axes}] = {expected}, got {np.shape(values)}"
+                rule = f"must have shape [{axes}] = {expected} (got {np.shape(values)})"
                 self._fail(name, where, rule)
             self._check_values(name, where, values)
         self._check_values("/token/id", where, tokens)
@@ -214,59 +216,60 @@ class StoreWriter:
     def _check_values(self, name: str, where: str, values: Any) -> None:
         values = np.asarray(values)
         if values.dtype.kind not in "biuf":
-            self._fail(name, where, f"must be numbers, got {values}")
+            self._fail(name, where, f"must be numbers (got {values})")
         if not values.size:
             return
         allowed, high = self._ranges[name], values.max()
         if np.isnan(high):
             self._fail(name, where, "must not be NaN")
-        # One pass less over every log-probability.
+        # Log-probs have no lower bound, which saves a pass over them.
         low = values.min() if allowed.lowest > -inf else high
         if low < allowed.lowest or high > allowed.highest:
-            self._fail(name, where, f"{allowed.rule}, got {low} to {high}")
+            self._fail(name, where, f"{allowed.rule} (got {low} to {high})")
 
     def _same_layout(self, hypotheses: Sequence[Hypothesis]) -> str | None:
-        """What all hypotheses so far keep of the token distributions."""
+        """What all hypotheses so far keep of the token distributions; raises if one differs."""
         layout = self._layout
         for rank, hypothesis in enumerate(hypotheses):
             own = _layout(hypothesis)
             if own != (layout or own):
                 raise StoreError(
-                    f"{self.path}: all hypotheses must have the same dump, got {own} in "
-                    f"sentence {self._n_sentence}, hypothesis {rank} after {layout}"
+                    f"{self.path}: sentence {self._n_sentence}, hypothesis {rank}: all hypotheses "
+                    f"must have the same dump (got {own} after {layout})."
                 )
             layout = own
         return layout
 
     def _check_text(self, name: str, where: str, text: str) -> None:
         if not isinstance(text, str):
-            self._fail(name, where, f"must be text, got {text!r}")
+            self._fail(name, where, f"must be text (got {text!r})")
         if "\0" in text:
-            self._fail(name, where, "must not hold the character NUL")
+            self._fail(name, where, "must not contain the character NUL")
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            self._fail(name, where, f"must be valid Unicode, got {error.reason}")
+            self._fail(name, where, f"must be valid Unicode ({error.reason})")
 
     def _check_attributes(self) -> None:
         for name, value in self._attributes.items():
             if name in CONSTANTS and value != CONSTANTS[name]:
                 raise StoreError(
-                    f"{self.path}: attribute {name} must be {CONSTANTS[name]!r}, got {value!r}"
+                    f"{self.path}: attribute {name}: must be {CONSTANTS[name]!r} (got {value!r})."
                 )
             if name not in (*ATTRIBUTES, *CONSTANTS):
                 raise StoreError(
-                    f"{self.path}: attribute {name} is not one of {', '.join(ATTRIBUTES)}"
+                    f"{self.path}: attribute {name}: unknown. Known are {', '.join(ATTRIBUTES)}."
                 )
         for fault in attribute_faults(self._attributes):
             raise StoreError(f"{self.path}: {fault}")
         for name, value in self._attributes.items():
             for text in value if isinstance(value, list) else [value]:
                 if isinstance(text, str):
-                    self._check_text(f"attribute {name}", "the file", text)
+                    self._check_text(f"attribute {name}", "", text)
 
     def _fail(self, name: str, where: str, rule: str) -> NoReturn:
-        raise StoreError(f"{self.path}: {name} of {where} {rule}")
+        place = ", ".join(word for word in (where, name) if word)
+        raise StoreError(f"{self.path}: {place}: {rule}.")
 
     def _finish(self) -> None:
         for column in self._columns.values():
@@ -275,7 +278,7 @@ class StoreWriter:
 
 
 class _Column:
-    """One dataset that grows by whole chunks: none is compressed twice, one waits in memory."""
+    """A dataset that grows by whole chunks, so that no chunk is compressed twice."""
 
     def __init__(self, file: h5py.File, name: str, shape: tuple[int, ...], dtype: str) -> None:
         text = dtype == TEXT
@@ -322,7 +325,7 @@ class _Column:
 
 
 def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:
-    """Dataset name -> values of the float and top-k datasets that this hypothesis fills."""
+    """Values of the token datasets that this hypothesis fills, except its token ids, by name."""
     arrays: dict[str, Any] = {
         f"/token/{name}": getattr(hypothesis.statistics, name) for name in STATISTICS
     }
@@ -336,7 +339,7 @@ def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:
 
 
 def _layout(hypothesis: Hypothesis) -> str:
-    """What a hypothesis keeps of its token distributions; the same for all of a store."""
+    """What a hypothesis keeps of its token distributions, in words."""
     kept = []
     if hypothesis.full_logprob is not None:
         half = np.asarray(hypothesis.full_logprob).dtype == np.float16

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pipeline.errors import StoreError
 from pipeline.statistics.kernel import Array, Float64, fused_statistics
 from pipeline.store import Store
-from pipeline.store.reader import place_of
 from pipeline.uncertainty.blocks import TokenBlock, decoding_posteriors
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES, Range
@@ -45,7 +44,7 @@ def reject_nan(store: Store, name: str, values: Float64) -> None:
     """
     is_wrong = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
     if is_wrong.any():
-        place = place_of(store, "/sentence/id", [int(is_wrong.argmax())])
+        place = store.place("/sentence/id", [int(is_wrong.argmax())])
         raise StoreError(f"{store.path}: {place}: {name} must be a number (got nan). {_REMEDY}")
 
 
@@ -56,7 +55,7 @@ def reject_undrawable(store: Store, logprob: Float64) -> None:
     """
     is_wrong = np.isneginf(logprob)
     if is_wrong.any():
-        place = place_of(store, "/hypothesis/member", [int(is_wrong.argmax())])
+        place = store.place("/hypothesis/member", [int(is_wrong.argmax())])
         raise StoreError(
             f"{store.path}: {place}: the member that drew it gives it probability 0. {_REMEDY}"
         )
@@ -71,7 +70,7 @@ def _reject(
     if is_wrong.any():
         token = int(is_wrong.argmax())
         row = int(store.token_offset[block.first]) + token
-        place = place_of(store, "/token/id", [row])
+        place = store.place("/token/id", [row])
         value = float(block.measures[name][token])
         raise StoreError(f"{store.path}: {place}: {name} {rule} (got {value:.6g}). {_REMEDY}")
 

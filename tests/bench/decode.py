@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import as_ensemble
-from pipeline.decoding.posterior import NextToken
+from pipeline.decoding.posterior import TopTokens
 from pipeline.decoding.test_set import Sentence, padded
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import (
@@ -35,6 +35,7 @@ from pipeline.fairseq_bridge.models.configuration import model_configuration
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.trainer import train_member
 from pipeline.run.settings import CONF, ROOT, DecodeConfig
+from pipeline.store.statistics import DISTRIBUTION_STATISTICS, n_columns
 from tests.bench.measurement import Measurement
 
 BATCH, BEAM, VOCAB_SIZE, UPDATES = 64, 5, 4000, 120
@@ -166,13 +167,13 @@ def _compared_with_fairseq(
 
 def _statistics_cost(models: Sequence[Any], batch: list[Sentence]) -> Measurement:
     search = _search(models, batch)
-    columns = len(models) + 5
+    columns = n_columns(len(models), DISTRIBUTION_STATISTICS)
 
     def without() -> object:
         def nothing(_self: object, row: torch.Tensor, _prefix: object) -> object:
             return np.zeros((len(row), columns), np.float32)
 
-        with mock.patch.object(NextToken, "statistics", nothing):
+        with mock.patch.object(TopTokens, "statistics", nothing):
             return search()
 
     search()

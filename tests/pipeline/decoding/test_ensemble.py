@@ -15,11 +15,11 @@ def in_turn(members: Sequence[Any]) -> Any:
 
 
 def one_at_a_time(members: Sequence[Any]) -> Any:
-    return MembersOneAtATime([lambda one=one: one for one in members])
+    return MembersOneAtATime([lambda member=member: member for member in members])
 
 
 @pytest.mark.parametrize("together", [in_turn, one_at_a_time])
-def test_positions_are_those_of_all_and_vocabularies_must_be_of_one_size(
+def test_the_shortest_limits_apply_and_vocabularies_must_have_one_size(
     together: Callable[[Sequence[Any]], Any],
 ) -> None:
     def member(vocab_size: int, source: int, target: int) -> SimpleNamespace:
@@ -31,5 +31,5 @@ def test_positions_are_those_of_all_and_vocabularies_must_be_of_one_size(
     model = together([member(9, 20, 10), member(9, 10, 20)])
     assert (model.n_member, model.vocab_size) == (2, 9)
     assert (model.max_source_tokens, model.max_target_tokens) == (10, 10)
-    with pytest.raises(DataError, match=r"members must have one vocabulary size, got .*9.*8"):
+    with pytest.raises(DataError, match=r"vocabularies of the same size \(got 9 and 8\)"):
         together([member(9, 10, 10), member(8, 10, 10)])

@@ -77,7 +77,7 @@ def assert_frequencies(found: list[Any], expected: dict[tuple[int, ...], float])
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_sequences_come_as_often_as_the_posterior_says(
+def test_frequencies_of_sequences_follow_the_posterior(
     combination: str, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=3000, min_length=0)
@@ -153,7 +153,9 @@ def test_truncation_and_temperature(
     assert set(first) == set(np.argsort(-posterior)[:allowed].tolist())
 
 
-def test_what_does_not_end_is_cut(table_model: Any, decode_config: Any) -> None:
+def test_a_sample_without_eos_is_cut_at_the_length_limit(
+    table_model: Any, decode_config: Any
+) -> None:
     model = table_model(lambda source, prefix: np.eye(5)[[3, 3]])
     config = decode_config(regime="sample", beam=2, min_length=0, max_length_offset=4)
     for one in sample(model, [Sentence(0, [3, EOS], None)], "prex", config)[0]:
@@ -164,27 +166,27 @@ def test_what_does_not_end_is_cut(table_model: Any, decode_config: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"regime": "beam"}, r"decode\._target_ must be .*regime=beam, got sample"),
-        ({"min_length": 1}, r"decode\.min_length must be 0 .* got 1"),
-        ({"unk_penalty": 0.5}, r"decode\.unk_penalty must be 0 .* got 0\.5"),
+        ({"regime": "beam"}, r"decode\._target_: sample .*\(got beam\)"),
+        ({"min_length": 1}, r"decode\.min_length: must be 0 .*\(got 1\)"),
+        ({"unk_penalty": 0.5}, r"decode\.unk_penalty: must be 0 .*\(got 0\.5\)"),
     ],
 )
-def test_other_settings_are_refused(
+def test_settings_that_do_not_fit_sampling_are_rejected(
     settings: dict[str, Any], message: str, table_model: Any, decode_config: Any
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         drawn(table_model, decode_config(**{"regime": "sample", "min_length": 0} | settings))
 
 
-def test_nan_is_refused_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
     model = table_model(lambda source, prefix: np.array([[0.2] * 5, [np.nan] * 5]))
     config = decode_config(regime="sample", min_length=0)
-    with pytest.raises(DataError, match=r"member 1 .* got NaN for sentence 9"):
+    with pytest.raises(DataError, match=r"sentence 9: member 1 returned a NaN log-prob"):
         sample(model, [Sentence(9, [3, EOS], None)], "prex", config)
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr", "member"])
-def test_monte_carlo_measures_of_a_store_of_samples_reach_the_exact_values(
+def test_monte_carlo_measures_of_samples_reach_the_exact_values(
     combination: str, tmp_path: Path, table_model: Any, dictionary: Any, decode_config: Any
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=4000, min_length=0)

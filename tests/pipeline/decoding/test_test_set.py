@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipeline.decoding.test_set import read_test_set
+from pipeline.decoding.test_set import (
+    PreparedSentence,
+    Sentence,
+    batches,
+    padded,
+    read_test_set,
+    unknown_subwords,
+)
 from pipeline.errors import DataError
 
 
@@ -18,7 +26,7 @@ def line(place: int, **fields: Any) -> str:
     return json.dumps(sentence | fields, ensure_ascii=False)
 
 
-def test_units_become_ids_with_eos_and_an_unknown_unit_is_unk(
+def test_subwords_become_ids_with_eos_and_unknown_ones_become_unk(
     tmp_path: Path, dictionary: Any
 ) -> None:
     path = tmp_path / "set.jsonl"
@@ -32,7 +40,7 @@ def test_units_become_ids_with_eos_and_an_unknown_unit_is_unk(
     assert last.encoded(dictionary, dictionary).target is None
 
 
-def test_sentences_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_sentences_are_read_by_index_and_slice(tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
     lines = [line(place, source=f"ü{place}") for place in range(5)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
@@ -48,14 +56,44 @@ def test_sentences_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (line(0) + "\n" + line(2) + "\n", "line 2: id must be 1, got 2"),
-        (line(0) + "\n{\n", "line 2 must be a sentence as JSON"),
-        ('{"id": 0}\n', "line 1 must be a sentence as JSON"),
-        ("", "must hold at least one sentence"),
+        (line(0) + "\n" + line(2) + "\n", "line 2: id must be 1 \\(got 2\\)"),
+        (line(0) + "\n{\n", "line 2: not a prepared sentence in JSON"),
+        ('{"id": 0}\n', "line 1: not a prepared sentence in JSON"),
+        ("", "no sentences"),
     ],
 )
-def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_rejected_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "set.jsonl"
     path.write_text(text, encoding="utf-8", newline="\n")
     with pytest.raises(DataError, match=message):
         read_test_set(path)
+
+
+def test_batches_hold_sentences_of_similar_length_and_each_once() -> None:
+    sentences = [Sentence(one, [5] * (1 + one * 7 % 10), None) for one in range(10)]
+    plan = list(batches(sentences, 4))
+    assert [len(batch) for batch in plan] == [4, 4, 2]
+    lengths = [len(one.source) for batch in plan for one in batch]
+    assert lengths == sorted(lengths, reverse=True)
+    assert sorted(one.id for batch in plan for one in batch) == list(range(10))
+
+
+def test_batches_of_long_sentences_are_smaller() -> None:
+    sentences = [Sentence(one, [5] * 128, None) for one in range(4)]
+    assert [len(batch) for batch in batches(sentences, 4)] == [2, 2]
+    assert [len(batch) for batch in batches(sentences[:2], 1)] == [1, 1]
+
+
+def test_padding_is_at_the_right() -> None:
+    assert padded([[4, 2], [2]], pad=1).tolist() == [[4, 2], [2, 1]]
+
+
+def test_unknown_subwords_are_counted_per_side() -> None:
+    source: Any = SimpleNamespace(symbols=["a", "b"])
+    target: Any = SimpleNamespace(symbols=["c"])
+    sentences = [
+        PreparedSentence(0, "", None, ["a", "c", "c"], None),
+        PreparedSentence(1, "", "", ["b"], ["c", "a"]),
+    ]
+    found = unknown_subwords(sentences, source, target)
+    assert found == "2 of 4 source subwords and 1 of 2 reference subwords"

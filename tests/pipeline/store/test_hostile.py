@@ -1,4 +1,4 @@
-"""Stores that somebody made to do harm, or that are damaged: refused by name, and nothing else."""
+"""Malicious and damaged stores are rejected with their name, and nothing worse happens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import MachineError, StoreError
-from pipeline.store import look_ahead, open_store, validate
+from pipeline.store import check_stores, open_store, validate
 from pipeline.store.child import in_child
 
 Write = Callable[..., Path]
@@ -70,7 +70,7 @@ def _text(file: h5py.File) -> None:
 @pytest.mark.parametrize(
     "change", [_chunked, _contiguous, _sentences, _members, _vocabulary, _text]
 )
-def test_hostile_shapes_are_refused_without_the_memory(
+def test_hostile_shapes_are_rejected_without_using_the_memory(
     write_store: Write, change: Callable[[h5py.File], None]
 ):
     path = write_store()
@@ -112,13 +112,14 @@ def test_hostile_datasets_of_other_files_are_not_followed(
         else:
             where = [(str(secret), 0, values.nbytes)]
             file.create_dataset(name, values.shape, "f4", external=where)
-    message = f"dataset {name} must be stored in the file itself, got another kind"
-    assert validate(path) == [f"{path}: {message}"]
+    message = f"dataset {name}: must be a dataset that is stored in the file itself"
+    (fault,) = validate(path)
+    assert fault.startswith(f"{path}: {message}")
     with pytest.raises(StoreError, match=message):
         open_store(path)
 
 
-def test_hostile_type_that_crashes_hdf5_is_refused(write_store: Write):
+def test_hostile_type_that_crashes_hdf5_is_rejected(write_store: Write):
     path = write_store()
     content = bytearray(path.read_bytes())
     # The class of a text attribute's type is made another one than the library can hold.
@@ -126,51 +127,51 @@ def test_hostile_type_that_crashes_hdf5_is_refused(write_store: Write):
     content[place] = 127
     path.write_bytes(content)
     (fault,) = validate(path)
-    assert fault.startswith(f"{path} must be whole and sound HDF5, got a file that ends its reader")
+    assert fault.startswith(f"{path}: damaged HDF5 file; reading it crashes")
     with pytest.raises(StoreError, match=re.escape(fault)):
         open_store(path)
 
 
-def test_hostile_file_in_the_place_of_one_that_was_opened_is_refused(write_store: Write):
+def test_hostile_replacement_of_an_opened_file_is_rejected(write_store: Write):
     path = write_store()
     open_store(path).close()
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(StoreError, match="must be a whole HDF5 file"):
+    with pytest.raises(StoreError, match="not a complete HDF5 file"):
         open_store(path)
     write_store()
     open_store(path).close()
 
 
-def test_check_that_fails_is_told_and_leaves_no_process(tmp_path: Path):
+def test_failing_check_is_reported_and_leaves_no_process(tmp_path: Path):
     def out_of_memory(_: Path) -> list[str]:
         raise MemoryError("no room")
 
     before = psutil.Process().children()
-    with pytest.raises(MachineError, match="x could not be checked: MemoryError no room"):
+    with pytest.raises(MachineError, match=r"x: could not be checked \(MemoryError no room\)"):
         in_child(out_of_memory, [Path("x")])
     assert psutil.Process().children() == before
 
 
-def test_files_behind_one_that_ends_its_reader_are_looked_at() -> None:
+def test_files_after_one_that_crashes_are_checked() -> None:
     def look(path: Path) -> list[str]:
         if path.name.startswith("bad"):
             os.kill(os.getpid(), signal.SIGSEGV)
         return [] if path.name == "good" else [f"{path}: odd\nname"]
 
     names = ("bad 1", "good", "odd", "bad 2", "bad 3", "good")
-    ended = " must be whole and sound HDF5, got a file that ends its reader: SIGSEGV"
+    crashes = ": damaged HDF5 file; reading it crashes (SIGSEGV)."
     assert in_child(look, [Path(one) for one in names]) == [
-        [f"bad 1{ended}"],
+        [f"bad 1{crashes}"],
         [],
         ["odd: odd\nname"],
-        [f"bad 2{ended}"],
-        [f"bad 3{ended}"],
+        [f"bad 2{crashes}"],
+        [f"bad 3{crashes}"],
         [],
     ]
 
 
-def test_a_file_is_not_blamed_for_one_that_was_looked_at_before_it() -> None:
+def test_a_file_is_not_blamed_for_an_earlier_one() -> None:
     before: list[str] = []
 
     def look(path: Path) -> list[str]:
@@ -183,29 +184,29 @@ def test_a_file_is_not_blamed_for_one_that_was_looked_at_before_it() -> None:
     assert in_child(look, [Path(one) for one in names]) == [[], [], [], []]
 
 
-def test_stores_are_looked_at_ahead_and_each_says_its_own_fault(
+def test_stores_are_checked_together_and_each_reports_its_own_fault(
     write_store: Write, tmp_path: Path
 ) -> None:
     sound = write_store()
     cut, absent = tmp_path / "cut.h5", tmp_path / "absent.h5"
     cut.write_bytes(sound.read_bytes()[:100])
-    look_ahead([cut, sound, absent])
+    check_stores([cut, sound, absent])
     open_store(sound).close()
-    for path, rule in ((cut, "must be a whole HDF5 file"), (absent, "got no file")):
-        with pytest.raises(StoreError, match=f"{path.name} .*{rule}"):
+    for path, rule in ((cut, "not a complete HDF5 file"), (absent, "no such file")):
+        with pytest.raises(StoreError, match=f"{path.name}: {rule}"):
             open_store(path)
     for path in (cut, absent):
         path.write_bytes(sound.read_bytes())
         open_store(path).close()
 
 
-def test_stores_that_were_looked_at_are_opened_without_another_process(
+def test_checked_stores_are_opened_without_another_process(
     write_store: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_store()
-    look_ahead([path, path])
+    check_stores([path, path])
     monkeypatch.delattr(os, "fork")
-    look_ahead([path])
+    check_stores([path])
     open_store(path).close()
 
 
@@ -217,7 +218,7 @@ def test_stores_that_were_looked_at_are_opened_without_another_process(
     kept=st.just(1.0) | st.floats(0, 1),
     dump=st.sampled_from(["statistics", "topk", "full"]),
 )
-def test_hostile_damage_is_accepted_or_refused_by_name(
+def test_hostile_damage_is_accepted_or_rejected_by_name(
     write_store: Write, flips: list[tuple[float, int]], kept: float, dump: str
 ):
     path = write_store(dump=dump)

@@ -1,4 +1,4 @@
-"""Every fault of a file is one sentence that names file, dataset, row and rule."""
+"""Every fault of a store is one sentence that names the file, the dataset and the row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _resize_members(file: h5py.File) -> None:
     file["/token/logprob"] = values
 
 
-_ELSEWHERE = "/token/entropy_prex must be stored in the file itself"
+_ELSEWHERE = "/token/entropy_prex: must be a dataset that is stored in the file itself"
 
 
 def _link(file: h5py.File, target: object) -> None:
@@ -40,7 +40,7 @@ def _link(file: h5py.File, target: object) -> None:
 
 
 def _virtual(file: h5py.File) -> None:
-    """A dataset whose values are in a file that is gone: they read as 0."""
+    """A dataset whose values are in a file that does not exist; they are read as 0."""
     layout = h5py.VirtualLayout(file["/token/id"].shape, "float32")
     layout[:] = h5py.VirtualSource("none.h5", "x", layout.shape)
     del file["/token/entropy_prex"]
@@ -58,7 +58,7 @@ def _long_texts(file: h5py.File) -> None:
 
 
 def _huge(file: h5py.File) -> None:
-    """Shapes of terabytes, of which nothing was written."""
+    """Shapes of terabytes without any data."""
     for name, dataset in list(file["/token"].items()):
         shape, dtype = (2**40, *dataset.shape[1:]), dataset.dtype
         del file["/token"][name]
@@ -74,45 +74,56 @@ def _scalar(file: h5py.File) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_set_row("/token/logprob", 4, np.nan), "dataset /token/logprob, row 4, must not be NaN"),
-        (_set_row("/token/logprob", 4, 0.5), "/token/logprob, row 4, must be a log-probability"),
-        (_set_row("/token/entropy_expr", 2, -1.0), "/token/entropy_expr, row 2, must be an entr"),
-        (_set_row("/token/entropy_prex", 2, np.inf), "/token/entropy_prex, row 2, must be an entr"),
-        (_set_row("/token/cross_prex", 2, -1.0), "/token/cross_prex, row 2, must be a cross"),
-        (_set_row("/token/id", 3, 11), r"/token/id, row 3, must lie in \[0, vocab_size=11\)"),
-        (_set_row("/sentence/id", 2, 5), "/sentence/id, row 2, must be the position"),
-        (_set_row("/sentence/flag", 0, 0), "/sentence/flag, row 0, must not be 0"),
-        (_set_row("/hypothesis/member", 1, 7), "/hypothesis/member, row 1, must lie in"),
-        (_set_row("/hypothesis/token_offset", 2, 0), "/hypothesis/token_offset, row 2, must rise"),
-        (_set_row("/sentence/hypothesis_offset", 7, 9), "hypothesis_offset must run from 0 to 6"),
+        (_set_row("/token/logprob", 4, np.nan), "dataset /token/logprob, row 4: must not be NaN"),
+        (_set_row("/token/logprob", 4, 0.5), "/token/logprob, row 4: must be a log-prob"),
+        (_set_row("/token/entropy_expr", 2, -1.0), "/token/entropy_expr, row 2: must be an entr"),
+        (_set_row("/token/entropy_prex", 2, np.inf), "/token/entropy_prex, row 2: must be an entr"),
+        (_set_row("/token/cross_prex", 2, -1.0), "/token/cross_prex, row 2: must be a cross"),
+        (_set_row("/token/id", 3, 11), r"/token/id, row 3: must be in \[0, vocab_size=11\)"),
+        (_set_row("/sentence/id", 2, 5), "/sentence/id, row 2: must be the position"),
+        (_set_row("/sentence/flag", 0, 0), "/sentence/flag, row 0: must not be 0"),
+        (_set_row("/hypothesis/member", 1, 7), "/hypothesis/member, row 1: must be in"),
+        (
+            _set_row("/hypothesis/token_offset", 2, 0),
+            "/hypothesis/token_offset, row 2: must increase",
+        ),
+        (_set_row("/sentence/hypothesis_offset", 7, 9), "hypothesis_offset: must run from 0 to 6"),
         (
             lambda file: file.attrs.update(combination="member"),
-            r"member, row 0, must lie in \[0, n_member=3",
+            r"member, row 0: must be in \[0, n_member=3",
         ),
-        (_scalar, r"/sentence/id must be \[sentence\]"),
-        (lambda file: file.attrs.update(schema="uncertainty-decode/0"), "attribute schema must be"),
-        (lambda file: file.attrs.update(complete=False), "attribute complete must be True"),
-        (lambda file: file.attrs.update(n_member=2, members=["a", "b"]), "/token/logprob must be"),
-        (lambda file: file.pop("/token/cross_expr"), "dataset /token/cross_expr must be there"),
-        (_resize_members, r"/token/logprob must be \[token, member\]"),
-        (_set_row("/hypothesis/finished", 1, 2), "/hypothesis/finished, row 1, must be 0 or 1"),
-        (_set_row("/hypothesis/score", 1, np.nan), "/hypothesis/score, row 1, must not be NaN"),
-        (_set_row("/sentence/flag", 1, 4), "/sentence/flag, row 1, must have bit 4 only"),
-        (_set_row("/hypothesis/text", 2, b"\xff"), "/hypothesis/text, row 2, must be utf-8"),
-        (_long_texts, "/hypothesis/text must be text of at most 65536 bytes, got .S65537"),
-        (_narrow, "/token/entropy_prex must be float32, got float16"),
-        (lambda file: file.attrs.update(members="abc"), "attribute members must be a list"),
-        (lambda file: file.attrs.update(length_penalty="1"), "length_penalty must be a finite num"),
-        (lambda file: file.attrs.update(log_base="2"), "attribute log_base must be 'e'"),
+        (_scalar, r"/sentence/id: must be \[sentence\]"),
+        (
+            lambda file: file.attrs.update(schema="uncertainty-decode/0"),
+            "attribute schema: must be",
+        ),
+        (lambda file: file.attrs.update(complete=False), "attribute complete: must be True"),
+        (lambda file: file.attrs.update(n_member=2, members=["a", "b"]), "/token/logprob: must be"),
+        (lambda file: file.pop("/token/cross_expr"), "dataset /token/cross_expr: missing"),
+        (_resize_members, r"/token/logprob: must be \[token, member\]"),
+        (_set_row("/hypothesis/finished", 1, 2), "/hypothesis/finished, row 1: must be 0 or 1"),
+        (_set_row("/hypothesis/score", 1, np.nan), "/hypothesis/score, row 1: must not be NaN"),
+        (_set_row("/sentence/flag", 1, 4), "/sentence/flag, row 1: must have bit 4 only"),
+        (_set_row("/hypothesis/text", 2, b"\xff"), "/hypothesis/text, row 2: not UTF-8"),
+        (_long_texts, "/hypothesis/text: must be text of at most 65536 bytes .got .S65537"),
+        (_narrow, "/token/entropy_prex: must be float32 .got float16"),
+        (lambda file: file.attrs.update(members="abc"), "attribute members: must be a list"),
+        (
+            lambda file: file.attrs.update(length_penalty="1"),
+            "length_penalty: must be a finite num",
+        ),
+        (lambda file: file.attrs.update(log_base="2"), "attribute log_base: must be 'e'"),
         (lambda file: _link(file, h5py.SoftLink("/token/cross_prex")), _ELSEWHERE),
         (lambda file: _link(file, h5py.SoftLink("/nowhere")), _ELSEWHERE),
         (lambda file: _link(file, h5py.ExternalLink("none.h5", "/x")), _ELSEWHERE),
         (lambda file: _link(file, file.create_group("group")), _ELSEWHERE),
         (_virtual, _ELSEWHERE),
-        (_huge, "dataset /token/id must be written whole"),
+        (_huge, "dataset /token/id: has rows that were never written"),
     ],
 )
-def test_a_fault_is_named(write_store: Write, change: Callable[[h5py.File], None], message: str):
+def test_a_fault_names_dataset_and_row(
+    write_store: Write, change: Callable[[h5py.File], None], message: str
+):
     path = write_store()
     with h5py.File(path, "r+") as file:
         change(file)
@@ -122,18 +133,18 @@ def test_a_fault_is_named(write_store: Write, change: Callable[[h5py.File], None
     assert any(re.search(message, fault) for fault in faults), faults
 
 
-def test_a_row_that_was_never_written_is_not_read(write_store: Write):
+def test_rows_that_were_never_written_are_rejected(write_store: Write):
     path = write_store()
     with h5py.File(path, "r+") as file:
         file["/token/logprob"][4, 1] = np.nan
     with open_store(path) as store:
         assert len(store.read("/token/logprob", 0, 4)) == 4
-        with pytest.raises(StoreError, match="/token/logprob, row 4, must not be NaN"):
+        with pytest.raises(StoreError, match="/token/logprob, row 4: must not be NaN"):
             store.read("/token/logprob", 2, 6)
 
 
-def test_what_another_toolkit_may_write(write_store: Write):
-    """Texts of fixed length, 1 for true, a flag bit of its own, wider numbers, big-endian ones."""
+def test_stores_of_other_toolkits_are_valid(write_store: Write):
+    """Fixed-length texts, 1 for true, another flag bit, wider and big-endian numbers."""
     path = write_store()
     with h5py.File(path, "r+") as file:
         for name, value in dict(file.attrs).items():
@@ -160,7 +171,7 @@ def test_what_another_toolkit_may_write(write_store: Write):
 
 
 @pytest.mark.parametrize("kept", [0, 100, 0.5, 0.95])
-def test_truncated_files(write_store: Write, kept: float):
+def test_truncated_files_are_rejected(write_store: Write, kept: float):
     path = write_store(n_sentence=60)
     content = path.read_bytes()
     path.write_bytes(content[: int(kept * len(content) if kept < 1 else kept)])
@@ -170,19 +181,19 @@ def test_truncated_files(write_store: Write, kept: float):
         open_store(path)
 
 
-def test_foreign_files(tmp_path: Path):
+def test_files_that_are_not_stores_are_rejected(tmp_path: Path):
     path = tmp_path / "text.h5"
     path.write_text("not HDF5")
-    assert "must be a whole HDF5 file" in validate(path)[0]
+    assert "not a complete HDF5 file" in validate(path)[0]
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
-    assert "attribute schema must be" in validate(tmp_path / "other.h5")[0]
+    assert "attribute schema: must be" in validate(tmp_path / "other.h5")[0]
     for name in ("none.h5", "x" * 300, "."):
         (fault,) = validate(tmp_path / name)
         assert str(tmp_path) in fault
 
 
-def test_command_line(write_store: Write, tmp_path: Path):
+def test_the_command_line_reports_each_file(write_store: Write, tmp_path: Path):
     path = write_store()
     command = [sys.executable, "-m", "pipeline.store", "validate"]
     good = subprocess.run([*command, path], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What goes into a store comes out again; what breaks a rule leaves nothing behind."""
+"""A store returns what was written; invalid input is rejected and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[..., Path]
 
 
 @pytest.mark.parametrize("dump", ["statistics", "topk", "full"])
-def test_content_comes_out_as_it_went_in(write_store: Write, make_hypothesis: Make, dump: str):
+def test_a_store_returns_what_was_written(write_store: Write, make_hypothesis: Make, dump: str):
     path = write_store(dump=dump)
     assert validate(path) == []
     with open_store(path) as store:
@@ -40,7 +40,9 @@ def test_content_comes_out_as_it_went_in(write_store: Write, make_hypothesis: Ma
             np.testing.assert_array_equal(stored, expected.topk.logprob)
 
 
-def test_many_chunks(tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make):
+def test_datasets_of_several_chunks_are_complete(
+    tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
+):
     hypotheses = [make_hypothesis(9000, seed) for seed in range(4)]
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", hypotheses)
@@ -51,11 +53,11 @@ def test_many_chunks(tmp_path: Path, attributes: dict[str, Any], make_hypothesis
         )
 
 
-def test_same_content_same_bytes(write_store: Write):
+def test_the_same_content_gives_the_same_bytes(write_store: Write):
     assert write_store("a.h5", 40).read_bytes() == write_store("b.h5", 40).read_bytes()
 
 
-def test_flags_that_the_content_shows(
+def test_flags_that_follow_from_the_content_are_set(
     tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
 ):
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
@@ -71,7 +73,7 @@ def test_flags_that_the_content_shows(
         assert stored.references() == [None, "r", "r"]
 
 
-def test_case_15_17_text_and_path_of_every_kind(
+def test_case_15_17_texts_and_paths_of_every_kind_are_kept(
     tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
 ):
     texts = ["-3.5 percent: a, b", "line\u2028\u0085\x0c\r\n", "日本語 🙂", " ", ""]
@@ -82,13 +84,13 @@ def test_case_15_17_text_and_path_of_every_kind(
         assert stored.sources() == stored.references() == stored.best_texts() == texts
 
 
-def test_empty_store(tmp_path: Path, attributes: dict[str, Any]):
+def test_an_empty_store_is_valid(tmp_path: Path, attributes: dict[str, Any]):
     with StoreWriter(tmp_path / "s.h5", **attributes):
         pass
     assert validate(tmp_path / "s.h5") == []
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path, attributes: dict[str, Any]):
+def test_a_failed_block_leaves_no_file(tmp_path: Path, attributes: dict[str, Any]):
     def interrupted() -> None:
         with StoreWriter(tmp_path / "s.h5", **attributes) as store:
             store.add_sentence(0, "s", "r", [])
@@ -106,24 +108,24 @@ def _with(hypothesis: Hypothesis, **changes: Any) -> Hypothesis:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda h: _with(h, entropy_prex=np.array([0.1, np.nan])), "/token/entropy_prex .*NaN"),
-        (lambda h: _with(h, logprob=np.zeros((2, 2))), r"/token/logprob .*\(2, 3\).*\(2, 2\)"),
-        (lambda h: _with(h, cross_expr=np.zeros(3)), "/token/cross_expr .*shape"),
-        (lambda h: replace(h, token_id=np.array([0, 11])), "/token/id .*vocab_size=11"),
-        (lambda h: replace(h, token_id=np.array([], int)), "/token/id .*must be"),
-        (lambda h: replace(h, score=float("nan")), "/hypothesis/score .*NaN"),
-        (lambda h: replace(h, member=3), "/hypothesis/member .*n_member=3"),
-        (lambda h: replace(h, text="a\0b"), "/hypothesis/text .*NUL"),
+        (lambda h: _with(h, entropy_prex=np.array([0.1, np.nan])), "/token/entropy_prex: .*NaN"),
+        (lambda h: _with(h, logprob=np.zeros((2, 2))), r"/token/logprob: .*\(2, 3\).*\(2, 2\)"),
+        (lambda h: _with(h, cross_expr=np.zeros(3)), "/token/cross_expr: .*shape"),
+        (lambda h: replace(h, token_id=np.array([0, 11])), "/token/id: .*vocab_size=11"),
+        (lambda h: replace(h, token_id=np.array([], int)), "/token/id: .*must be"),
+        (lambda h: replace(h, score=float("nan")), "/hypothesis/score: .*NaN"),
+        (lambda h: replace(h, member=3), "/hypothesis/member: .*n_member=3"),
+        (lambda h: replace(h, text="a\0b"), "/hypothesis/text: .*NUL"),
         (lambda h: replace(h, full_logprob=np.zeros((2, 3, 11))), "same dump"),
-        (lambda h: _with(h, logprob=np.ones((2, 3))), "/token/logprob .*must be a log-prob"),
-        (lambda h: _with(h, entropy_expr=-np.ones(2)), "/token/entropy_expr .*>= 0"),
-        (lambda h: replace(h, token_id=np.array([0.0, 1.0])), "/token/id .*whole numbers"),
-        (lambda h: replace(h, score=None), "/hypothesis/score .*must be numbers"),
-        (lambda h: replace(h, text=None), "/hypothesis/text .*must be text"),
-        (lambda h: replace(h, text="\ud800"), "/hypothesis/text .*must be valid Unicode"),
+        (lambda h: _with(h, logprob=np.ones((2, 3))), "/token/logprob: .*must be a log-prob"),
+        (lambda h: _with(h, entropy_expr=-np.ones(2)), "/token/entropy_expr: .*>= 0"),
+        (lambda h: replace(h, token_id=np.array([0.0, 1.0])), "/token/id: .*integers"),
+        (lambda h: replace(h, score=None), "/hypothesis/score: .*must be numbers"),
+        (lambda h: replace(h, text=None), "/hypothesis/text: .*must be text"),
+        (lambda h: replace(h, text="\ud800"), "/hypothesis/text: .*must be valid Unicode"),
     ],
 )
-def test_bad_hypotheses_are_refused(
+def test_invalid_hypotheses_are_rejected(
     tmp_path: Path,
     attributes: dict[str, Any],
     make_hypothesis: Make,
@@ -152,7 +154,7 @@ def _top(k: int) -> TopK:
         ),
     ],
 )
-def test_distributions_are_kept_alike(
+def test_all_hypotheses_must_have_the_same_dump(
     tmp_path: Path,
     attributes: dict[str, Any],
     make_hypothesis: Make,
@@ -160,7 +162,7 @@ def test_distributions_are_kept_alike(
     second: dict[str, Any],
 ):
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
-        # A sentence that is refused decides nothing.
+        # A rejected sentence does not determine the dump.
         with pytest.raises(StoreError, match="same dump"):
             store.add_sentence(
                 0, "s", "r", [make_hypothesis(2), replace(make_hypothesis(2), **first)]
@@ -171,7 +173,7 @@ def test_distributions_are_kept_alike(
     assert validate(tmp_path / "s.h5") == []
 
 
-def test_a_file_that_is_being_written_is_not_complete(
+def test_an_unfinished_file_is_not_complete(
     tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Make
 ):
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
@@ -180,22 +182,23 @@ def test_a_file_that_is_being_written_is_not_complete(
         (half,) = tmp_path.iterdir()
         copy = tmp_path / "copy.h5"
         copy.write_bytes(half.read_bytes())
-    assert "attribute complete must be True" in validate(copy)[0]
+    assert "attribute complete: must be True" in validate(copy)[0]
 
 
-def test_places_that_cannot_be_written(tmp_path: Path, attributes: dict[str, Any]):
+def test_paths_that_cannot_be_written_are_rejected(tmp_path: Path, attributes: dict[str, Any]):
     (tmp_path / "file").write_text("mine")
-    for path, message in ((tmp_path, "got a folder"), (tmp_path / "file" / "s.h5", "can be writ")):
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "file" / "s.h5", "cannot be written"),
+    ):
         with pytest.raises(StoreError, match=message), StoreWriter(path, **attributes):
             pass
-    with pytest.raises(StoreError, match="opened by `with`"):
+    with pytest.raises(StoreError, match="the StoreWriter is not open"):
         StoreWriter(tmp_path / "s.h5", **attributes).add_sentence(0, "s", "r", [])
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-def test_attributes_of_numpy_and_those_that_the_writer_sets(
-    tmp_path: Path, attributes: dict[str, Any]
-):
+def test_numpy_attributes_and_constants_are_accepted(tmp_path: Path, attributes: dict[str, Any]):
     attributes |= {
         "regime": np.str_("beam"),
         "vocab_size": np.int64(11),
@@ -210,10 +213,10 @@ def test_attributes_of_numpy_and_those_that_the_writer_sets(
         assert (store.regime, store.members) == ("beam", ["a", "b", "c"])
 
 
-def test_sentences_come_without_a_gap(tmp_path: Path, attributes: dict[str, Any]):
+def test_sentence_ids_without_a_gap_are_required(tmp_path: Path, attributes: dict[str, Any]):
     with (
         StoreWriter(tmp_path / "s.h5", **attributes) as store,
-        pytest.raises(StoreError, match="got 1 where 0 is due"),
+        pytest.raises(StoreError, match="got 1 in place of 0"),
     ):
         store.add_sentence(1, "s", "r", [])
 
@@ -221,19 +224,19 @@ def test_sentences_come_without_a_gap(tmp_path: Path, attributes: dict[str, Any]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"regime": "beams"}, "regime must be one of beam, greedy"),
-        ({"vocab_size": None}, "vocab_size must be given"),
-        ({"n_member": 2}, r"members must have n_member \(2\) names, got 3"),
-        ({"nonsense": 1}, "attribute nonsense is not one of"),
-        ({"log_base": "2"}, "attribute log_base must be 'e'"),
-        ({"config": {"a": 1}}, "attribute config must be text"),
-        ({"config": "a\0b"}, "attribute config .*NUL"),
-        ({"members": ["a", "b", "\ud800"]}, "attribute members .*valid Unicode"),
-        ({"members": "abc"}, "attribute members must be a list of names"),
-        ({"length_penalty": float("nan")}, "length_penalty must be a finite number"),
+        ({"regime": "beams"}, "regime: must be one of beam, greedy"),
+        ({"vocab_size": None}, "vocab_size: missing"),
+        ({"n_member": 2}, r"members: must have n_member=2 names \(got 3\)"),
+        ({"nonsense": 1}, "attribute nonsense: unknown"),
+        ({"log_base": "2"}, "attribute log_base: must be 'e'"),
+        ({"config": {"a": 1}}, "attribute config: must be text"),
+        ({"config": "a\0b"}, "attribute config: .*NUL"),
+        ({"members": ["a", "b", "\ud800"]}, "attribute members: .*valid Unicode"),
+        ({"members": "abc"}, "attribute members: must be a list of names"),
+        ({"length_penalty": float("nan")}, "length_penalty: must be a finite number"),
     ],
 )
-def test_bad_attributes_are_refused(
+def test_invalid_attributes_are_rejected(
     tmp_path: Path, attributes: dict[str, Any], change: dict[str, Any], message: str
 ):
     with pytest.raises(StoreError, match=message):

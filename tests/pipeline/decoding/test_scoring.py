@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -7,13 +8,59 @@ import numpy as np
 import pytest
 
 from pipeline.decoding.beam import beam_search
-from pipeline.decoding.dump import with_distributions
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
+from pipeline.decoding.scoring import score_targets, with_distributions
 from pipeline.decoding.test_set import Sentence
+from pipeline.errors import DataError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
 from pipeline.statistics.kernel import fused_statistics
-from pipeline.store import Hypothesis
+from pipeline.store import Hypothesis, TokenStatistics
+
+
+@pytest.mark.parametrize("combination", ["prex", "expr"])
+def test_case_7_rescoring_gives_the_statistics_of_the_search(
+    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+) -> None:
+    model = as_ensemble([FairseqMember(one) for one in random_models(3)])
+    config = decode_config(length_penalty=0.6)
+    found = [best[0] for best in beam_search(model, sentences, combination, config)]
+    targets = [
+        replace(one, target=best.token_id.tolist())
+        for one, best in zip(sentences, found, strict=True)
+    ]
+    rescored = score_targets(model, targets, combination, config)
+    for first, (second,) in zip(found, rescored, strict=True):
+        assert second.finished
+        assert first.token_id.tolist() == second.token_id.tolist()
+        assert first.score == pytest.approx(second.score, abs=1e-4)
+        for field in fields(TokenStatistics):
+            np.testing.assert_allclose(
+                getattr(first.statistics, field.name),
+                getattr(second.statistics, field.name),
+                atol=1e-4,
+            )
+
+
+def test_sentences_without_a_target_or_with_a_long_one_have_no_hypothesis(
+    table_model: Any, decode_config: Any
+) -> None:
+    model = table_model(lambda source, prefix: np.full((2, 5), 0.2))
+    batch = [
+        Sentence(0, [3, 2], None),
+        Sentence(1, [3, 2], [4, 2]),
+        Sentence(2, [3, 2], [4] * 200),
+    ]
+    found = score_targets(model, batch, "prex", decode_config())
+    assert [len(one) for one in found] == [0, 1, 0]
+    assert found[1][0].score == pytest.approx(np.log(0.2))
+    assert score_targets(model, batch[:1], "prex", decode_config()) == [[]]
+
+
+def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+    model = table_model(lambda source, prefix: np.array([[0.2] * 5, [np.nan] * 5]))
+    with pytest.raises(DataError, match=r"sentence 4: member 1 returned a NaN log-prob"):
+        score_targets(model, [Sentence(4, [3, 2], [4, 2])], "prex", decode_config())
 
 
 @pytest.fixture
@@ -31,7 +78,7 @@ def dumped(found: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
     return [one for best in each for one in best]
 
 
-def test_statistics_of_whole_distributions_are_those_of_the_search(found: Any) -> None:
+def test_full_distributions_have_the_statistics_of_the_search(found: Any) -> None:
     for one in dumped(found):
         assert one.full_logprob is not None
         assert one.full_logprob.dtype == np.float32
@@ -40,11 +87,11 @@ def test_statistics_of_whole_distributions_are_those_of_the_search(found: Any) -
             np.testing.assert_allclose(getattr(one.statistics, name), values, atol=1e-4)
 
 
-def test_half_precision_is_what_is_asked_for(found: Any) -> None:
+def test_full_distributions_have_the_requested_precision(found: Any) -> None:
     assert {one.full_logprob.dtype for one in dumped(found, dtype="float16")} == {np.dtype("f2")}
 
 
-def test_the_likeliest_tokens_and_the_rest_add_up_to_1(found: Any) -> None:
+def test_top_tokens_and_the_tail_add_up_to_1(found: Any) -> None:
     for one, full in zip(dumped(found, kind="topk"), dumped(found), strict=True):
         assert one.topk is not None
         assert full.full_logprob is not None
@@ -55,18 +102,18 @@ def test_the_likeliest_tokens_and_the_rest_add_up_to_1(found: Any) -> None:
         np.testing.assert_allclose(total, 1.0, atol=1e-5)
 
 
-def test_more_tokens_than_there_are_is_all_of_them_with_nothing_left(found: Any) -> None:
+def test_a_topk_larger_than_the_vocabulary_has_an_empty_tail(found: Any) -> None:
     for one in dumped(found, kind="topk", k=1000):
         assert one.topk is not None
         assert one.topk.logprob.shape[2] == 34
         assert np.isneginf(one.topk.tail_logprob).all()
 
 
-def test_without_a_dump_hypotheses_stay_as_they_are(found: Any) -> None:
+def test_without_a_dump_hypotheses_are_unchanged(found: Any) -> None:
     assert dumped(found, kind="statistics") == [one for best in found[2] for one in best]
 
 
-def test_members_that_do_not_fit_together_are_loaded_once_a_chunk(
+def test_members_in_turn_are_loaded_once_per_chunk(
     found: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = [FairseqMember(one) for one in random_models(2)]
@@ -79,7 +126,7 @@ def test_members_that_do_not_fit_together_are_loaded_once_a_chunk(
     model = MembersOneAtATime([partial(load, place) for place in range(2)])
     expected = dumped(found)
     for chunk_values, most, n_load in ((2**28, 7, 1), (2**28, 3, 3), (1, 7, 6)):
-        monkeypatch.setattr("pipeline.decoding.model._CHUNK_VALUES", chunk_values)
+        monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", chunk_values)
         loaded[:] = [0, 0]
         for one, other in zip(dumped((model, *found[1:]), most), expected, strict=True):
             assert one.full_logprob is not None

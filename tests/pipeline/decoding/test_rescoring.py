@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
@@ -10,21 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.data.subwords import detokenise
+from pipeline.data.subword_learning import learn_subwords
+from pipeline.data.subwords import SentencePieceModel, detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.scoring import (
-    Given,
-    drafts_of,
-    score_in_chunks,
-    score_targets,
-    scored_by_all,
-    searched_by,
+from pipeline.decoding.rescoring import (
+    HypothesisFile,
+    UnscoredHypothesis,
+    hypotheses_of_file,
+    hypotheses_of_search,
+    rescoring_search,
+    self_check,
 )
-from pipeline.decoding.self_check import self_check
-from pipeline.decoding.test_set import PreparedSentence, Sentence
-from pipeline.errors import DataError, PipelineError
+from pipeline.decoding.scoring import score_in_chunks, score_targets
+from pipeline.decoding.test_set import PreparedSentence, Sentence, token_ids
+from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
 from pipeline.store import TokenStatistics, open_store
@@ -39,7 +41,7 @@ def members(random_models: Any) -> list[FairseqMember]:
 
 
 class Loader:
-    """Loads one member; `loaded` counts how often that was done."""
+    """Loads one member and counts how often it did."""
 
     def __init__(self, member: FairseqMember) -> None:
         self.member, self.loaded = member, 0
@@ -54,11 +56,11 @@ def one_at_a_time(members: list[FairseqMember]) -> MembersOneAtATime:
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_what_some_members_find_all_of_them_score(
+def test_all_members_score_what_some_members_find(
     combination: str, members: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     searching, config = as_ensemble(members[:2]), decode_config()
-    search = scored_by_all(searched_by(beam_search, searching))
+    search = rescoring_search(hypotheses_of_search(beam_search, searching))
     found = search(one_at_a_time(members), sentences, combination, config)
     expected = beam_search(searching, sentences, combination, config)
     for ours, theirs, sentence in zip(found, expected, sentences, strict=True):
@@ -71,13 +73,13 @@ def test_what_some_members_find_all_of_them_score(
         assert again.score == pytest.approx(ours[0].score, abs=1e-5)
 
 
-def test_chunks_bound_memory_and_change_nothing(
+def test_chunks_limit_the_memory_and_do_not_change_the_scores(
     monkeypatch: pytest.MonkeyPatch, members: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     loaders = [Loader(one) for one in members]
     model = MembersOneAtATime(loaders)
     expected = score_targets(as_ensemble(members), sentences, "prex", decode_config())
-    monkeypatch.setattr("pipeline.decoding.model._CHUNK_VALUES", 8 * 3 * model.vocab_size)
+    monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", 8 * 3 * model.vocab_size)
     found = score_in_chunks(model, sentences, "prex", decode_config())
     assert 3 < loaders[0].loaded <= len(sentences) + 1
     for (one,), (other,) in zip(found, expected, strict=True):
@@ -98,7 +100,7 @@ def decoder(dictionary: Any, members: Any, decode_config: Any) -> Callable[..., 
     return make
 
 
-def test_hypotheses_come_from_another_store(
+def test_hypotheses_of_another_store_are_rescored(
     tmp_path: Path, decoder: Any, dictionary: Any, members: Any, sentences: list[Sentence]
 ) -> None:
     pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
@@ -112,7 +114,9 @@ def test_hypotheses_come_from_another_store(
     }  # fmt: skip
     path = tmp_path / "a.h5"
     decode_to_store(made, test_set, path, attributes, "decode", tmp_path / "blocks")
-    search = scored_by_all(drafts_of(Given(path, test_set, None), dictionary, len(dictionary)))
+    search = rescoring_search(
+        hypotheses_of_file(HypothesisFile(path, test_set, None), dictionary, len(dictionary))
+    )
     found = search(one_at_a_time(members), sentences, "prex", made.decode)
     expected = beam_search(made.model, sentences, "prex", made.decode)  # type: ignore[arg-type]
     for ours, theirs in zip(found, expected, strict=True):
@@ -120,15 +124,15 @@ def test_hypotheses_come_from_another_store(
         np.testing.assert_allclose(
             [one.score for one in ours], [one.score for one in theirs], atol=1e-4
         )
-    with pytest.raises(DataError, match=r"a\.h5 must be a decode of the same 6 sentences"):
-        drafts_of(Given(path, test_set[:-1], None), dictionary, len(dictionary))
+    with pytest.raises(DataError, match=r"a\.h5: not a decode of the same 6 sentences"):
+        hypotheses_of_file(HypothesisFile(path, test_set[:-1], None), dictionary, len(dictionary))
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_case_7_rescored_hypotheses_have_every_measure_of_the_decode(
+def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
     combination: str, tmp_path: Path, decoder: Any, dictionary: Any, sentences: list[Sentence]
 ) -> None:
-    """The n-best, EOS included, as given hypotheses; and the 1-best as references."""
+    """The n-best list, including EOS, as hypotheses to score; and the 1-best as references."""
     pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
     test_set = [PreparedSentence(place, "", None, one, None) for place, one in enumerate(pieces)]
     made = decoder()
@@ -144,8 +148,10 @@ def test_case_7_rescored_hypotheses_have_every_measure_of_the_decode(
         return path
 
     decoded = written("decoded", beam_search)
-    drafts = drafts_of(Given(decoded, test_set, None), dictionary, len(dictionary))
-    assert_same_measures(decoded, written("rescored", scored_by_all(drafts)), beam=5)
+    drafts = hypotheses_of_file(
+        HypothesisFile(decoded, test_set, None), dictionary, len(dictionary)
+    )
+    assert_same_measures(decoded, written("rescored", rescoring_search(drafts)), beam=5)
 
     with open_store(decoded) as store:
         tokens = store.read("/token/id")
@@ -155,14 +161,14 @@ def test_case_7_rescored_hypotheses_have_every_measure_of_the_decode(
         ]
         best = [[dictionary.symbols[one] for one in tokens[a : b - 1]] for a, b in spans]
     test_set = [
-        replace(one, reference="", reference_pieces=words)
+        replace(one, reference="", reference_subwords=words)
         for one, words in zip(test_set, best, strict=True)
     ]
     assert_same_measures(decoded, written("forced", score_targets, "teacher_forcing"), beam=1)
 
 
 def assert_same_measures(one: Path, other: Path, beam: int) -> None:
-    """Token-level ones of the first `beam` hypotheses and sequence-level ones at B = beam."""
+    """Token measures of the first `beam` hypotheses, and sequence measures with B = beam."""
     tables = []
     for path in (one, other):
         folder = path.with_suffix(".measures")
@@ -175,7 +181,7 @@ def assert_same_measures(one: Path, other: Path, beam: int) -> None:
     for first, second in zip(*tables, strict=True):
         assert len(first)
         pd.testing.assert_frame_equal(
-            # 1e-4 nats; of a variance, some hundred nats squared, what float32 can tell.
+            # 1e-4 nats; variances are some hundred nats squared, where float32 is less precise.
             first.reset_index(drop=True),
             second.reset_index(drop=True),
             rtol=1e-6,
@@ -183,18 +189,93 @@ def assert_same_measures(one: Path, other: Path, beam: int) -> None:
         )
 
 
-def test_the_self_check_passes_and_says_how_well(decoder: Any, sentences: list[Sentence]) -> None:
+def test_self_check_returns_the_largest_difference(decoder: Any, sentences: list[Sentence]) -> None:
     assert 0 <= self_check(decoder(), sentences, "expr") < 1e-4
 
 
-def test_the_self_check_finds_a_score_that_is_wrong(
-    decoder: Any, sentences: list[Sentence]
-) -> None:
+def test_self_check_rejects_a_wrong_score(decoder: Any, sentences: list[Sentence]) -> None:
     def wrong(model: Any, batch: Any, combination: str, decode: Any) -> Any:
         return beam_search(model, batch, "prex" if combination == "expr" else "expr", decode)
 
     made = decoder()
     broken = Decoder(*(getattr(made, one.name) for one in fields(made)))
     object.__setattr__(broken, "search", wrong)
-    with pytest.raises(PipelineError, match=r"sentence \d must be the same re-scored to 0\.0001"):
+    with pytest.raises(PipelineError, match=r"sentence \d differs when rescored \("):
         self_check(broken, sentences, "expr")
+
+
+LINES = ["a cab", " ", "bad bead", "", "x a"]
+TEST_SET = [PreparedSentence(place, "source", None, [], None) for place in range(len(LINES))]
+
+
+@pytest.fixture(scope="module")
+def units() -> SentencePieceModel:
+    return learn_subwords(["a cab", "bad bead", "dab a bed"] * 3, 16)
+
+
+class Pieces:
+    """A dictionary of a sub-word model's pieces."""
+
+    def __init__(self, units: SentencePieceModel) -> None:
+        self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *units.vocabulary()]
+
+    def index(self, sym: str) -> int:
+        return self.symbols.index(sym) if sym in self.symbols else 3
+
+    def eos(self) -> int:
+        return 2
+
+
+def drafts(path: Path, units: SentencePieceModel | None, places: list[int], decode: Any) -> Any:
+    dictionary: Any = None if units is None else Pieces(units)
+    find = hypotheses_of_file(HypothesisFile(path, TEST_SET, units), dictionary, 34)
+    return find([Sentence(place, [4, 2], None) for place in places], "prex", decode)
+
+
+@pytest.mark.parametrize("name", ["texts", "texts.gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_is_a_hypothesis_and_a_blank_line_is_none(
+    name: str, end: str, tmp_path: Path, units: SentencePieceModel, decode_config: Any
+) -> None:
+    path = tmp_path / name
+    content = end.join([*LINES, ""]).encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    found = drafts(path, units, [4, 0, 1, 3, 2], decode_config())
+    dictionary = Pieces(units)
+    pieces = {place: units.subwords(LINES[place]) for place in (0, 2, 4)}
+    expected = {
+        place: [UnscoredHypothesis(token_ids(one, dictionary), True)]
+        for place, one in pieces.items()
+    }
+    assert found == [expected[4], expected[0], [], [], expected[2]]
+    assert 3 in expected[4][0].token_id  # "x" is in no piece
+    assert "".join(dictionary.symbols[one] for one in expected[2][0].token_id[:-1]) == "▁bad▁bead"
+
+
+@pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, "more"], []])
+def test_another_number_of_lines_is_rejected(
+    lines: list[str], tmp_path: Path, units: SentencePieceModel, decode_config: Any
+) -> None:
+    path = tmp_path / "texts"
+    path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    with pytest.raises(
+        DataError,
+        match=rf"texts: must have one line for each of the 5 sentences \(got {len(lines)} lines\)",
+    ):
+        drafts(path, units, [0], decode_config())
+
+
+def test_text_that_is_not_utf8_is_rejected_with_its_line(
+    tmp_path: Path, units: SentencePieceModel, decode_config: Any
+) -> None:
+    path = tmp_path / "texts"
+    path.write_bytes(b"a\n\xff\n")
+    with pytest.raises(DataError, match=r"texts, line 2: not UTF-8 \(byte 0xff\)"):
+        drafts(path, units, [0], decode_config())
+
+
+def test_a_damaged_store_is_rejected(tmp_path: Path, decode_config: Any) -> None:
+    path = tmp_path / "store.h5"
+    path.touch()
+    with pytest.raises(StoreError, match=r"store\.h5: not a complete HDF5 file"):
+        drafts(path, None, [0], decode_config())

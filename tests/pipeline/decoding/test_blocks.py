@@ -50,7 +50,7 @@ def store_of(
     search: Any,
     config: Any,
     kind: str = "statistics",
-    **given: Any,
+    **extra: Any,
 ) -> Any:
     attributes = {
         "regime": "beam", "combination": "prex", "vocab_size": model.vocab_size,
@@ -59,7 +59,7 @@ def store_of(
     dump = DumpConfig(kind, kind, "float16", 5)
     decoder = Decoder(dictionary, dictionary, model, search, config, dump, detokenise)
     resume = path.with_suffix(".blocks")
-    decode_to_store(decoder, TEST_SET, path, attributes | given, "decode", resume)
+    decode_to_store(decoder, TEST_SET, path, attributes | extra, "decode", resume)
     assert not resume.exists()
     assert validate(path) == []
     return open_store(path)
@@ -72,7 +72,7 @@ def two_words(source: int, prefix: tuple[int, ...]) -> Any:
     return table
 
 
-def test_case_13_every_sentence_has_its_row_and_its_flag(
+def test_case_13_every_sentence_has_a_row_and_a_flag(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(beam=2)
@@ -93,7 +93,7 @@ def test_case_13_every_sentence_has_its_row_and_its_flag(
         assert list(store.read("/hypothesis/text")[:2]) == ["w1", "w1 w1"]
 
 
-def test_targets_that_cannot_be_scored_have_their_row_and_their_flag(
+def test_targets_that_cannot_be_scored_have_a_row_and_a_flag(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(two_words)
@@ -124,7 +124,7 @@ def test_case_4_sentences_that_reach_the_length_limit_are_flagged(
             assert set(store.read("/hypothesis/finished").tolist()) == {finished}
 
 
-def test_case_5_blocks_and_batches_change_neither_order_nor_results(
+def test_case_5_blocks_and_batches_do_not_change_the_bytes(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(two_words)
@@ -135,7 +135,7 @@ def test_case_5_blocks_and_batches_change_neither_order_nor_results(
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_a_member_that_gives_nan_stops_the_decode_with_all_names(
+def test_nan_of_a_member_is_rejected_with_all_names(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     def nan_for_w5(source: int, prefix: tuple[int, ...]) -> Any:
@@ -145,7 +145,7 @@ def test_a_member_that_gives_nan_stops_the_decode_with_all_names(
         return table
 
     names = {"task": "nmt_ende", "test_set": "MED"}
-    wanted = "^nmt_ende, MED, sentence 4: member seed_1 must give log-probabilities, got NaN$"
+    wanted = r"^nmt_ende, MED, sentence 4: member seed_1 returned a NaN log-prob\."
     for search in (beam_search, score_targets):
         config = decode_config(part_sentences=2)
         with pytest.raises(DataError, match=wanted):
@@ -161,10 +161,14 @@ def test_a_member_that_gives_nan_stops_the_decode_with_all_names(
         ("logprob", [[-1.0, -1.0], [-1.0, 0.5]], "token 1, member seed_1: logprob must be a log-"),
         ("entropy_member", [[np.nan, 1.0]] * 2, "token 0, member seed_0: entropy_member must be"),
         ("entropy_expr", [1.0, -1.0], "token 1: entropy_expr must be an entropy, finite and >= 0"),
-        ("cross_prex", [np.nan, 1.0], "token 0: cross_prex must be a cross entropy, >= 0, got nan"),
+        (
+            "cross_prex",
+            [np.nan, 1.0],
+            "token 0: cross_prex must be a cross-entropy, >= 0 \\(got nan\\)",
+        ),
     ],
 )
-def test_an_impossible_number_of_a_decoder_stops_it_with_all_names(
+def test_out_of_range_statistics_are_rejected_with_all_names(
     name: str,
     value: Any,
     words: str,
@@ -189,7 +193,7 @@ def test_an_impossible_number_of_a_decoder_stops_it_with_all_names(
 
 
 def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
-    """What a process does that dies in the middle; run by the next test in one of its own."""
+    """Decode and die in the middle; the next test runs this in a process of its own."""
     batches = 0
 
     def search(*arguments: Any) -> Any:
@@ -206,14 +210,14 @@ def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
     store_of(path, vocabulary, TableModel(two_words), search, config)
 
 
-def test_case_16_after_kill_9_only_the_rest_is_decoded_and_the_bytes_are_the_same(
+def test_case_16_after_kill_9_the_rest_is_decoded_and_the_bytes_are_the_same(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(part_sentences=2, batch_sentences=1)
     path, other = tmp_path / "a.h5", tmp_path / "b.h5"
     code = (
-        "import sys, json, pathlib; from tests.pipeline.decoding import test_run; "
-        "test_run.killed_at_the_third_batch(pathlib.Path(sys.argv[1]), json.loads(sys.argv[2]))"
+        "import sys, json, pathlib; from tests.pipeline.decoding import test_blocks; "
+        "test_blocks.killed_at_the_third_batch(pathlib.Path(sys.argv[1]), json.loads(sys.argv[2]))"
     )
     settings = json.dumps(OmegaConf.to_container(config))
     command = [sys.executable, "-c", code, str(path), settings]
@@ -239,7 +243,7 @@ def test_case_16_after_kill_9_only_the_rest_is_decoded_and_the_bytes_are_the_sam
 
 
 @pytest.mark.parametrize("kind", ["full", "topk"])
-def test_whole_distributions_come_through_the_blocks(
+def test_full_and_topk_dumps_are_joined_from_the_blocks(
     kind: str, tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model, config = table_model(two_words), decode_config(part_sentences=3)
