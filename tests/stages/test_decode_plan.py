@@ -153,7 +153,7 @@ def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
 ) -> None:
     given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
     with pytest.raises(
-        PipelineError, match=r"members must differ, .* mc_dropout_1 and mc_dropout_2"
+        PipelineError, match=r"members mc_dropout_1 and mc_dropout_2 are the same model"
     ):
         decode(settings(root, *given))
     assert planned == []

@@ -75,7 +75,7 @@ def test_one_store(example_store: Path, tmp_path: Path):
 def test_a_file_that_is_no_store(tmp_path: Path):
     (tmp_path / "x.h5").write_text("nothing")
     out = tmp_path / "out"
-    with pytest.raises(StoreError, match="must be a whole HDF5 file"):
+    with pytest.raises(StoreError, match="not a complete HDF5 file"):
         uncertainty(settings(tmp_path, f"io.store={tmp_path / 'x.h5'}", f"io.out={out}"))
     assert not out.exists()
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_store(tmp_path: Path):
 def test_a_row_that_was_never_written(example_store: Path, tmp_path: Path):
     with h5py.File(example_store, "r+") as file:
         file["/token/logprob"][7] = np.nan
-    with pytest.raises(StoreError, match="/token/logprob, row 7, must not be NaN"):
+    with pytest.raises(StoreError, match="/token/logprob, row 7: must not be NaN"):
         uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={tmp_path / 'o'}"))
 
 
