@@ -86,9 +86,7 @@ def test_one_member_may_search_for_all_and_another_store_may_give_hypotheses(roo
         assert store.attributes["search_members"] == ["seed_2"]
         assert store.best_texts() == texts
         assert str(root) not in str(store.attributes)
-    with pytest.raises(
-        ConfigError, match=r"decode\.hypotheses: no such file \(a\.h5\)"
-    ):
+    with pytest.raises(ConfigError, match=r"decode\.hypotheses: no such file \(a\.h5\)"):
         decode(settings(root, f"part={part}", "decode.hypotheses=a.h5"))
 
 
