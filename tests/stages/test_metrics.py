@@ -15,7 +15,7 @@ from tests.stages.made_run import FORCED, SEEDS, N, Run, settings
 
 
 def word_counts(hypotheses: list[str], references: list[str]) -> float:
-    return float(sum(len(one.split()) for one in hypotheses))
+    return float(sum(len(text.split()) for text in hypotheses))
 
 
 @pytest.fixture
@@ -58,10 +58,12 @@ def test_nll_of_both_posteriors_and_single_members(run: Run) -> None:
     def value(ensemble: str, hypotheses: str) -> float:
         return float(cells["newstest14", ensemble, hypotheses, "", "nll", "nll"]["value"])
 
-    logprob = [one.astype(float) for one in run.logprob]
-    prex = np.mean([-np.log(np.exp(one).mean(axis=1)).mean() for one in logprob])
-    expr = np.mean([-np.log(np.exp(one.sum(axis=0)).mean()) / len(one) for one in logprob])
-    single = np.mean([-one.mean(axis=0) for one in logprob])
+    logprob = [sentence.astype(float) for sentence in run.logprob]
+    prex = np.mean([-np.log(np.exp(sentence).mean(axis=1)).mean() for sentence in logprob])
+    expr = np.mean(
+        [-np.log(np.exp(sentence.sum(axis=0)).mean()) / len(sentence) for sentence in logprob]
+    )
+    single = np.mean([-sentence.mean(axis=0) for sentence in logprob])
     assert value("random_init", "prex") == pytest.approx(prex)
     assert value("random_init", "expr") == pytest.approx(expr)
     assert value("single", "-") == pytest.approx(single)
@@ -86,7 +88,7 @@ def test_out_of_domain_detection(run: Run) -> None:
     inside = run.measures("random_init.prex.newstest14")
     outside = run.measures("random_init.prex.PRM")
     cell = run.cells()["PRM", "random_init", "prex", "5", "prex_entropy_s", "roc_auc"]
-    scores = [one[one.beam == 5].prex_entropy_s for one in (inside, outside)]
+    scores = [frame[frame.beam == 5].prex_entropy_s for frame in (inside, outside)]
     expected = 100 * roc_auc_score([0] * N + [1] * N, np.concatenate(scores))
     assert float(cell["value"]) == pytest.approx(expected)
     assert (cell["T"], cell["length_norm"], cell["n"]) == ("10", "true", str(2 * N))
@@ -126,15 +128,15 @@ def test_sentences_without_a_value_are_left_out_and_counted(run: Run) -> None:
     assert (cell["n"], float(cell["value"])) == (str(N - 2), pytest.approx(expected))
 
 
-def test_metrics_of_the_users_own(run: Run) -> None:
+def test_user_metrics(run: Run) -> None:
     cells = run.cells("+metrics.extra_metrics.words=tests.stages.test_metrics.word_counts")
     cell = cells["newstest14", "random_init", "prex", "", "words", "words"]
-    expected = sum(len(str(one).split()) for one in run.texts["random_init.prex.newstest14"])
+    expected = sum(len(str(text).split()) for text in run.texts["random_init.prex.newstest14"])
     assert float(cell["value"]) == expected
     assert cells["newstest14", "single", "-", "", "words", "words"]["spread"]
 
 
-def test_writes_the_same_bytes_again_and_a_flat_headline(run: Run) -> None:
+def test_a_second_run_writes_the_same_bytes(run: Run) -> None:
     run.cells()
     path = run.root / "metrics" / "nmt_ende"
     first = (path / "cells.csv").read_bytes()
@@ -162,7 +164,7 @@ def test_case_2_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> 
     assert len({cell["value"] for cell in nll}) == 1
 
 
-def test_refuses_measures_of_another_decode(run: Run) -> None:
+def test_measures_of_another_decode_are_rejected(run: Run) -> None:
     part = "random_init.prex.PRM"
     frame = run.measures(part)
     path = run.root / "uncertainty" / "nmt_ende" / part / "sequence.parquet"
@@ -174,6 +176,6 @@ def test_refuses_measures_of_another_decode(run: Run) -> None:
         metrics(settings(run.root))
 
 
-def test_refuses_a_metric_that_gives_no_number(run: Run) -> None:
+def test_a_metric_without_a_number_is_rejected(run: Run) -> None:
     with pytest.raises(DataError, match=r"extra_metrics\.words: did not return a number"):
         run.cells("+metrics.extra_metrics.words=builtins.zip")

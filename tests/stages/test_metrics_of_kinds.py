@@ -1,4 +1,4 @@
-"""Cells of kinds of ensembles, of teacher forcing, copying, absent sets and speech."""
+"""Cells of kinds of ensembles, teacher forcing, copy-through, absent test sets and speech."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def checkpoint(seed: str) -> dict[str, Any]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Two ensembles of checkpoints beside one of random initialisations."""
+    """Two ensembles of checkpoints and one of random initialisations."""
     made = Run(tmp_path / "out: 日本")
     made.stores += [
         (f"checkpoint.{seed}.prex.{role}", checkpoint(seed) | {"test_set": role}, role != "PRM")
@@ -82,7 +82,7 @@ def test_averages_of_checkpoints_have_no_combination(run: Run) -> None:
     assert {key[2] for key in cells if key[1] == "checkpoint_average"} == {"-"}
 
 
-def test_forced_references_are_told_from_the_in_domain_ones(run: Run) -> None:
+def test_forced_references_are_compared_with_in_domain_references(run: Run) -> None:
     run.write()
     cells = run.cells()
     key = ("L-DEDE", "random_init", "reference", "1", "prex_entropy_s")
@@ -94,7 +94,7 @@ def test_forced_references_are_told_from_the_in_domain_ones(run: Run) -> None:
     assert {name[4] for name in forced} == {"prex_entropy_s", "prex_rmi_s", "xbleu", "var_p"}
 
 
-def test_copied_share_of_each_set_and_as_a_measure(run: Run) -> None:
+def test_copy_through_is_a_metric_and_a_measure(run: Run) -> None:
     run.sources = [*(["a b c"] * (N - 1)), "..."]
     run.write()
     cells = run.cells()
@@ -108,7 +108,7 @@ def test_copied_share_of_each_set_and_as_a_measure(run: Run) -> None:
     assert measure["n"] == str(2 * (N - 1))
 
 
-def test_sets_that_could_not_be_made_are_listed_with_their_reason(run: Run) -> None:
+def test_absent_test_sets_are_listed_with_their_reason(run: Run) -> None:
     run.write()
     folder = run.root / "prepare" / "nmt_ende"
     folder.mkdir(parents=True)
@@ -119,7 +119,7 @@ def test_sets_that_could_not_be_made_are_listed_with_their_reason(run: Run) -> N
     assert {key[0] for key in cells} == {"newstest14", "PRM", "L-FR", "L-DE", "L-DEDE", "LTO"}
 
 
-def test_tokens_of_speech_are_labelled_and_judged(tmp_path: Path) -> None:
+def test_token_errors_of_speech(tmp_path: Path) -> None:
     run = Run(tmp_path, "asr")
     part = "random_init.prex.LTC"
     run.stores = [(part, {"test_set": "LTC"}, True)]
@@ -128,22 +128,22 @@ def test_tokens_of_speech_are_labelled_and_judged(tmp_path: Path) -> None:
     tokens = pd.DataFrame(
         [
             {"sentence_id": i, "hypothesis": 0, "position": place, "token_id": token}
-            for i, one in enumerate(words)
-            for place, token in enumerate([*(4 + "abcde".index(word) for word in one), 2])
+            for i, sentence in enumerate(words)
+            for place, token in enumerate([*(4 + "abcde".index(word) for word in sentence), 2])
         ]
     )
     tokens["prex_score"] = run.random.random(len(tokens))
     tokens.to_parquet(run.root / "uncertainty" / "asr" / part / "token.parquet")
     dictionary = run.root / "prepare" / "asr" / "fairseq" / "dict.en.txt"
     dictionary.parent.mkdir(parents=True)
-    dictionary.write_text("".join(f"▁{one} 1\n" for one in "abcde"), encoding="utf-8")
+    dictionary.write_text("".join(f"▁{letter} 1\n" for letter in "abcde"), encoding="utf-8")
 
     cells = run.cells()
     rate = cells["LTC", "random_init", "prex", "", "token_error_rate_percent", "percent"]
     assert 0 < float(rate["value"]) < 100
-    found = cells["LTC", "random_init", "prex", "", "prex_score", "aupr"]
-    assert "align:nist|eos:exclude" in found["signature"]
-    assert float(found["value"]) > 0
+    aupr = cells["LTC", "random_init", "prex", "", "prex_score", "aupr"]
+    assert "align:nist|eos:exclude" in aupr["signature"]
+    assert float(aupr["value"]) > 0
     copied = [cell for key, cell in cells.items() if key[4] == "copy_through"]
     assert {(cell["metric"], cell["value"]) for cell in copied} == {("prr", "")}
     assert {cell["reason"] for cell in copied} == {"speech has no source text"}
@@ -152,7 +152,7 @@ def test_tokens_of_speech_are_labelled_and_judged(tmp_path: Path) -> None:
     assert "align:levenshtein" in other["signature"]
 
 
-def test_released_rules_stand_beside_the_right_ones(run: Run) -> None:
+def test_released_rules_are_added_to_the_correct_ones(run: Run) -> None:
     run.write()
     cells = run.cells("metrics=released", "metrics.resamples=10", "tracking=off")
     key = ("newstest14", "random_init", "prex", "1", "prex_entropy_s")
@@ -166,7 +166,7 @@ def test_released_rules_stand_beside_the_right_ones(run: Run) -> None:
     assert (*key, "prr_shifted") not in right
 
 
-def test_cells_file_keeps_every_key_once(run: Run) -> None:
+def test_cells_file_has_every_key_once(run: Run) -> None:
     run.write()
     run.cells()
     with (run.root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as f:

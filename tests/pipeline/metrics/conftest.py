@@ -17,13 +17,13 @@ from pipeline.quality.registry import QUALITIES
 
 MakeMeasured = Callable[..., MeasuredDecode]
 _PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")
-# The last sentence has no hypothesis, the third one no EOS.
+# The third sentence has no EOS and the last one no hypothesis.
 _IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_sums() -> None:
-    """Compile before any test: hypothesis sets each example a time limit."""
+    """Compile before all tests, because hypothesis limits the time of each example."""
     roc_auc([0], [1])
     average_precision([1], [1])
 
@@ -35,7 +35,7 @@ def evaluation() -> Evaluation:
 
 @pytest.fixture
 def measured() -> MakeMeasured:
-    """A decode of given texts, with one measure `u` at B = 1."""
+    """Make a decode of given texts, with one measure `u` at B = 1."""
 
     def make(
         values: Sequence[float],
@@ -63,7 +63,7 @@ def rules() -> TokenRules:
 
 @pytest.fixture
 def tokens(measured: MakeMeasured) -> MeasuredTokens:
-    """The decode of four sentences, two of which lack words, and a measure of its tokens."""
+    """A decode of four sentences, two of them with missing words, and a measure of its tokens."""
     texts = ["turn on the lamp", "turn off", "turn<unk>", None]
     references = ["turn off the lamp", "turn off the lamp", "turn it", "turn"]
     decode = measured([0.0] * 4, texts, references).decode
@@ -72,7 +72,7 @@ def tokens(measured: MakeMeasured) -> MeasuredTokens:
             "sentence_id": np.repeat(np.arange(4), [len(ids) for ids in _IDS]),
             "hypothesis": 0,
             "position": [place for ids in _IDS for place in range(len(ids))],
-            "token_id": [one for ids in _IDS for one in ids],
+            "token_id": [token_id for ids in _IDS for token_id in ids],
             "prex_score": np.linspace(1, 0, 11) ** 2,
         }
     )

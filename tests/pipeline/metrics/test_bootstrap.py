@@ -24,7 +24,7 @@ REFERENCES = ["a b c d e", "a c", "a", "b", "a b c d e f", "d c", "a a b", "c d 
 
 
 def drawn(weights):
-    """Row -> the sentences of that resample, repeated."""
+    """The sentences of each resample, with repetitions."""
     return [np.repeat(np.arange(weights.shape[1]), row) for row in weights]
 
 
@@ -36,7 +36,7 @@ def test_weights_are_draws_with_replacement():
     assert not np.array_equal(weights, resample_weights(50, 200, seed=4))
 
 
-def test_weights_and_draws_do_not_depend_on_the_block(monkeypatch):
+def test_weights_and_values_do_not_depend_on_the_chunk_size(monkeypatch):
     values = np.arange(7.0)
     whole = resample_weights(7, 11, seed=0)
     draws = resampled_values(weighted_mean(values), whole)
@@ -46,7 +46,7 @@ def test_weights_and_draws_do_not_depend_on_the_block(monkeypatch):
     np.testing.assert_array_equal(resampled_values(weighted_mean(values), whole), draws)
 
 
-def test_every_statistic_equals_a_loop_over_resamples():
+def test_every_weighted_metric_equals_a_loop_over_resamples():
     generator = np.random.default_rng(0)
     n = len(TEXTS)
     weights = resample_weights(n, RESAMPLES, seed=1)
@@ -81,9 +81,9 @@ def test_every_statistic_equals_a_loop_over_resamples():
         ),
         (weighted_mean(error), lambda i: error[i].mean()),
     ]
-    for statistic, one in cases:
-        expected = [one(rows) for rows in drawn(weights)]
-        np.testing.assert_allclose(resampled_values(statistic, weights), expected, atol=1e-9)
+    for metric, loop in cases:
+        expected = [loop(rows) for rows in drawn(weights)]
+        np.testing.assert_allclose(resampled_values(metric, weights), expected, atol=1e-9)
 
 
 def test_interval_covers_the_mean_of_a_normal_sample():
@@ -96,7 +96,7 @@ def test_interval_covers_the_mean_of_a_normal_sample():
     assert result.reason == ""
 
 
-def test_says_why_there_is_no_interval():
+def test_a_missing_interval_has_a_reason():
     single = interval_estimate(weighted_mean(np.array([2.0])), resample_weights(1, 10, seed=0))
     assert (single.value, single.low) == (2.0, None)
     assert single.reason == "a single sentence has no interval"
@@ -109,14 +109,14 @@ def test_says_why_there_is_no_interval():
     assert (without.value, without.low, without.reason) == (2.0, None, "")
 
 
-def test_an_undefined_point_has_no_value():
+def test_an_undefined_point_estimate_has_no_value():
     assert (
         interval_estimate(weighted_rejection_ratio([1, 1], [1, 0]), resample_weights(2, 9, 0)).value
         is None
     )
 
 
-def test_resamples_on_which_a_number_is_undefined_are_counted():
+def test_undefined_resamples_are_counted_in_the_reason():
     weights = np.array([[1, 1], [2, 0], [0, 2], [2, 0]], dtype=np.uint16)
 
     def of_the_second(weights):

@@ -31,15 +31,15 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 @pytest.fixture
 def evidence(toy: Toy) -> TaskEvidence:
-    """Without decodes by subsets of the members, as stage metrics leaves them out."""
+    """Evidence without decodes by subsets of members, which stage metrics leaves out too."""
     made = toy.evidence()
-    kept = {part: one for part, one in made.decodes.items() if one.cell.ensemble != SUBSET}
+    kept = {part: decode for part, decode in made.decodes.items() if decode.cell.ensemble != SUBSET}
     return replace(made, decodes=kept)
 
 
 def cells(evidence: TaskEvidence, evaluation: Evaluation) -> dict[tuple[str, str, str, str], Cell]:
     made = calibration_cells(evidence.decodes, evidence.uncertainty, evaluation)
-    return {(one.test_set, one.ensemble, one.hypotheses, one.column): one for one in made}
+    return {(cell.test_set, cell.ensemble, cell.hypotheses, cell.column): cell for cell in made}
 
 
 def first_tokens(store: Store, sentence: int) -> slice:
@@ -88,19 +88,19 @@ def test_only_in_domain_decodes_have_cells(evidence: TaskEvidence, evaluation: E
     }
 
 
-def test_what_is_absent_is_said(evidence: TaskEvidence, evaluation: Evaluation) -> None:
+def test_missing_forecasts_have_a_reason(evidence: TaskEvidence, evaluation: Evaluation) -> None:
     part = "random_init.prex.newstest14"
     decode = evidence.decodes[part]
     alone = replace(evidence, decodes={part: decode})
-    found = cells(alone, evaluation)["newstest14", "random_init", "prex", "token_confidence"]
-    assert (found.value, found.reason) == (None, "no reference was teacher-forced")
+    result = cells(alone, evaluation)["newstest14", "random_init", "prex", "token_confidence"]
+    assert (result.value, result.reason) == (None, "no reference was teacher-forced")
     unscored = replace(decode, references=[None] * len(decode.texts))
-    found = cells(replace(evidence, decodes={part: unscored}), evaluation)[
+    result = cells(replace(evidence, decodes={part: unscored}), evaluation)[
         "newstest14", "random_init", "prex", "sequence_confidence"
     ]
-    assert (found.value, found.reason) == (None, "no reference")
+    assert (result.value, result.reason) == (None, "no reference")
 
 
-def test_an_ensemble_without_measures_is_named(evidence: TaskEvidence, tmp_path: Path) -> None:
+def test_missing_measures_of_an_ensemble_are_named(evidence: TaskEvidence, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"token\.parquet: no such file\. Run python"):
         best_tokens(evidence.decodes["random_init.prex.MED"], tmp_path / "token.parquet")

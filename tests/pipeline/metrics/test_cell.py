@@ -1,18 +1,19 @@
-"""Cells and their names."""
+"""Cells, their file, their names in tracking, and the headline."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, absent_set_cell, number_text, write_cells
+from pipeline.metrics.cell import Cell, absent_set_cell, headline, number_text, write_cells
 from pipeline.tracking import metric_name
 
 
-def test_tracked_names_tell_cells_apart_and_are_ascii() -> None:
+def test_tracked_names_are_distinct_and_ascii() -> None:
     cells = [
         Cell(
             task="nmt_ende",
@@ -46,7 +47,7 @@ def test_tracked_names_tell_cells_apart_and_are_ascii() -> None:
         ("wer_percent", {"value": 9.0, "spread": -1.0}, r"spread must .* in \[0, inf\] \(got -1"),
     ],
 )
-def test_an_impossible_value_stops_with_the_whole_key(
+def test_an_impossible_value_is_rejected_with_the_full_key(
     metric: str, number: dict[str, float], words: str, tmp_path: Path
 ) -> None:
     key = ("nmt_ende", "MED", "random_init", "prex", "beam")
@@ -57,8 +58,8 @@ def test_an_impossible_value_stops_with_the_whole_key(
     assert error.match(words)
 
 
-def test_what_a_metric_can_be_is_written(tmp_path: Path) -> None:
-    fine = [
+def test_possible_values_are_written(tmp_path: Path) -> None:
+    possible = [
         Cell("a", "b", "c", "-", "beam", metric=metric, value=value)
         for metric, value in (
             ("prr", -87.5),
@@ -67,14 +68,19 @@ def test_what_a_metric_can_be_is_written(tmp_path: Path) -> None:
             ("mine", -9.0),
         )
     ]
-    write_cells(tmp_path / "cells.csv", [*fine, Cell("a", "b", "c", "-", "beam", reason="none")])
+    write_cells(
+        tmp_path / "cells.csv", [*possible, Cell("a", "b", "c", "-", "beam", reason="none")]
+    )
     assert len((tmp_path / "cells.csv").read_text().splitlines()) == 6
 
 
 @pytest.mark.parametrize(
     ("metric", "lowest", "highest"),
     [
-        *((one, 0, 100) for one in ("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent")),
+        *(
+            (metric, 0, 100)
+            for metric in ("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent")
+        ),
         ("prr", None, 100),
         ("wer_percent", 0, None),
         ("cer_percent", 0, None),
@@ -82,27 +88,27 @@ def test_what_a_metric_can_be_is_written(tmp_path: Path) -> None:
         ("mine", None, None),
     ],
 )
-def test_the_ends_of_what_a_metric_can_be(
+def test_limits_of_possible_values(
     metric: str, lowest: float | None, highest: float | None, tmp_path: Path
 ) -> None:
-    """A value may be beyond an end by the rounding of its last digits."""
+    """A value may exceed a limit by rounding."""
 
     def write(value: float) -> None:
         cell = Cell("a", "b", "c", "-", "beam", metric=metric, value=value, low=value, spread=0.0)
         write_cells(tmp_path / "cells.csv", [cell])
 
-    for end, outwards in ((lowest, -1), (highest, 1)):
-        if end is None:
+    for limit, outwards in ((lowest, -1), (highest, 1)):
+        if limit is None:
             write(outwards * 1e6)
             with pytest.raises(DataError, match="must be finite"):
                 write(outwards * math.inf)
         else:
-            write(end + outwards * 9e-10)
+            write(limit + outwards * 9e-10)
             with pytest.raises(DataError, match="value must be finite"):
-                write(end + outwards * 2e-9)
+                write(limit + outwards * 2e-9)
 
 
-def test_lines_of_the_file(tmp_path: Path) -> None:
+def test_cells_file_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "cells.csv"
     cell = Cell(
         *("nmt_ende", "MED", "random_init", "prex", "beam"),
@@ -130,8 +136,8 @@ def test_lines_of_the_file(tmp_path: Path) -> None:
     ]
 
 
-def test_numbers_as_the_papers_file_writes_them() -> None:
-    assert [number_text(one) for one in (10.0, 0.5, 1 / 3)] == ["10", "0.5", "0.3333333333"]
+def test_number_text_is_that_of_the_papers_file() -> None:
+    assert [number_text(number) for number in (10.0, 0.5, 1 / 3)] == ["10", "0.5", "0.3333333333"]
 
 
 @pytest.mark.parametrize(
@@ -146,3 +152,51 @@ def test_numbers_as_the_papers_file_writes_them() -> None:
 def test_tracked_names(ensemble: str, hypotheses: str, setting: dict[str, str], name: str) -> None:
     cell = Cell("a", "MED", ensemble, hypotheses, "beam", column="c", metric="m", **setting)  # type: ignore[arg-type]
     assert cell.tracked_name == name
+
+
+CELL = Cell("nmt_ende", "MED", "random_init", "prex", "beam", value=7.0)
+
+
+@pytest.mark.parametrize(
+    ("column", "metric", "setting", "name"),
+    [
+        ("bleu", "bleu", {}, "MED/random_init_prex/bleu"),
+        ("nll", "nll", {}, "MED/random_init_prex/nll"),
+        ("copy_through", "copied_percent", {}, "MED/random_init_prex/copied_percent"),
+        ("prex_entropy_s", "prr", {"B": "1"}, "MED/random_init_prex/prr_prex_entropy_s_B1"),
+        (
+            "prex_rmi_s",
+            "roc_auc",
+            {"B": "5", "T": "10"},
+            "MED/random_init_prex/roc_auc_prex_rmi_s_B5_T10",
+        ),
+        ("prex_score", "aupr", {}, "MED/random_init_prex/aupr_prex_score"),
+        (
+            "token_error_rate_percent",
+            "percent",
+            {},
+            "MED/random_init_prex/percent_token_error_rate_percent",
+        ),
+    ],
+)
+def test_headline_has_one_measure_per_metric(
+    column: str, metric: str, setting: dict[str, str], name: str
+) -> None:
+    cell = replace(CELL, column=column, metric=metric, **setting)
+    assert headline([cell]) == {name: 7.0}
+    assert headline([replace(cell, length_norm="false")]) == {}
+    assert headline([replace(cell, value=None)]) == {}
+    assert headline([replace(cell, value=0.0)]) == {name: 0.0}
+
+
+@pytest.mark.parametrize(
+    ("column", "metric"),
+    [("prex_entropy_c", "prr"), ("prex_entropy_s", "roc_auc"), ("wrong_words_percent", "percent")],
+)
+def test_headline_leaves_out_other_measures(column: str, metric: str) -> None:
+    assert headline([replace(CELL, column=column, metric=metric)]) == {}
+
+
+def test_headline_of_a_single_model_has_no_combination() -> None:
+    cell = replace(CELL, ensemble="single", hypotheses="-", column="bleu", metric="bleu")
+    assert headline([cell]) == {"MED/single/bleu": 7.0}

@@ -17,12 +17,12 @@ from pipeline.metrics.sentence_detection import ood_detection_cells
         ("", "word", 0, 0),
     ],
 )
-def test_counts_words_that_stand_in_both(source: str, output: str, copied: int, words: int) -> None:
+def test_words_in_both_texts_are_counted(source: str, output: str, copied: int, words: int) -> None:
     counts = copy_counts([source], [output])
     assert (counts.copied[0], counts.source_words[0]) == (copied, words)
 
 
-def test_the_cell_adds_up_words_and_leaves_out_what_has_none(measured, evaluation):
+def test_the_cell_sums_words_and_leaves_out_sentences_without(measured, evaluation):
     decode = measured(
         [0, 0, 0, 0],
         ["a b x y", "a", None, "c"],
@@ -34,7 +34,7 @@ def test_the_cell_adds_up_words_and_leaves_out_what_has_none(measured, evaluatio
     assert cell.value == pytest.approx(60)
 
 
-def test_says_why_there_is_no_share(measured, evaluation):
+def test_a_missing_share_has_a_reason(measured, evaluation):
     decode = measured([0], [None], ["r"], sources=["a"]).decode
     (cell,) = copy_through_cells([decode], evaluation)
     assert (cell.value, cell.reason) == (
@@ -43,7 +43,7 @@ def test_says_why_there_is_no_share(measured, evaluation):
     )
 
 
-def test_becomes_a_measure_of_every_setting(measured):
+def test_copy_through_becomes_a_measure_at_every_setting(measured):
     one = with_copy_through(
         measured([1, 2, 3], ["a b", "x", None], ["r"] * 3, sources=["a c", "y", "z"]),
         source_is_text=True,

@@ -29,7 +29,7 @@ def test_average_precision_equals_scikit_learn(uncertainty, data):
         assert np.isnan(average_precision(label, uncertainty))
 
 
-def test_hand_cases():
+def test_detection_by_hand():
     assert roc_auc([0, 1], [2, 3]) == 100
     assert roc_auc([2, 3], [0, 1]) == 0
     assert roc_auc([1, 1], [1]) == 50
@@ -54,7 +54,7 @@ def test_one_class_only_is_undefined(in_domain, out_of_domain):
     assert np.isnan(roc_auc(in_domain, out_of_domain))
 
 
-def test_refuses_nan_and_foreign_labels():
+def test_nan_and_other_labels_are_rejected():
     with pytest.raises(DataError, match="out_of_domain: 1 of 2 values are NaN"):
         roc_auc([1], [1, np.nan])
     with pytest.raises(DataError, match="label: holds values other than 0 and 1"):

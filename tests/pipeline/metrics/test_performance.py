@@ -1,4 +1,4 @@
-"""Cells of quality and likelihood, by hand."""
+"""Cells of quality, user metrics and likelihood, by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
+from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells, sentence_nll
 from pipeline.quality.registry import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
@@ -23,8 +23,8 @@ FORCED = Cell("nmt_ende", "MED", "random_init", "reference", "teacher_forcing", 
 
 
 def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
-    """Each sentence is the [token, member] probabilities of its reference, or None without one."""
-    n_member = next((len(one[0]) for one in sentences if one), 2)
+    """A store of references; a sentence is their probabilities [token, member], or None."""
+    n_member = next((len(sentence[0]) for sentence in sentences if sentence), 2)
     members = [f"seed_{place}" for place in range(n_member)]
     settings = {"regime": "teacher_forcing", "combination": "prex", "vocab_size": 9}
     with StoreWriter(path, members=members, **settings) as store:
@@ -42,17 +42,17 @@ def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
                     Hypothesis(np.zeros(len(logprob), int), "text", 0.0, True, statistics)
                 ]
             store.add_sentence(place, "source", "text" if probabilities else None, hypotheses)
-    texts = ["text" if one else None for one in sentences]
+    texts = ["text" if sentence else None for sentence in sentences]
     sources = ["source"] * len(texts)
     return Decode(path, cell, True, tuple(members), sources, texts, texts)
 
 
 def named(cells: Any) -> dict[tuple[str, str], Cell]:
-    return {(one.ensemble, one.hypotheses): one for one in cells}
+    return {(cell.ensemble, cell.hypotheses): cell for cell in cells}
 
 
 def test_likelihoods_of_references(tmp_path: Path, evaluation: Evaluation) -> None:
-    """Tokens of 1/2 and 1/8 under the members, then 1; one token of 1/4; one without reference."""
+    """Members give 1/2 and 1/8, then 1; 1/4 to a single token; the third sentence is missing."""
     sentences = [[[0.5, 0.125], [1.0, 1.0]], None, [[0.25, 0.25]]]
     decode = forced(tmp_path / "a.h5", sentences)
     cells = named(nll_cells([decode], "random_init", evaluation))
@@ -64,7 +64,7 @@ def test_likelihoods_of_references(tmp_path: Path, evaluation: Evaluation) -> No
     assert single.value == pytest.approx(1.5 * LN2)
     # The members have (1/2 + 2) / 2 and (3/2 + 2) / 2 times ln 2.
     assert single.spread == pytest.approx(np.std([1.25 * LN2, 1.75 * LN2], ddof=1))
-    assert {one.spread for key, one in cells.items() if key[0] != "single"} == {None}
+    assert {cell.spread for key, cell in cells.items() if key[0] != "single"} == {None}
     for cell in cells.values():
         assert (cell.column, cell.metric, cell.n, cell.regime) == (
             *("nll", "nll", 2),
@@ -84,8 +84,8 @@ def test_posteriors_differ_along_a_sequence(tmp_path: Path, evaluation: Evaluati
 def test_single_models_have_no_posterior(tmp_path: Path, evaluation: Evaluation) -> None:
     for kind in ("single", "checkpoint_average"):
         group = [
-            forced(tmp_path / f"{kind}{run}.h5", [[[one]]], replace(FORCED, ensemble=kind))
-            for run, one in enumerate((0.5, 0.125))
+            forced(tmp_path / f"{kind}{run}.h5", [[[probability]]], replace(FORCED, ensemble=kind))
+            for run, probability in enumerate((0.5, 0.125))
         ]
         cells = named(nll_cells(group, "random_init", evaluation))
         assert list(cells) == [(kind, "-")]
@@ -93,9 +93,7 @@ def test_single_models_have_no_posterior(tmp_path: Path, evaluation: Evaluation)
         assert cells[kind, "-"].spread == pytest.approx(np.sqrt(2) * LN2)
 
 
-def test_references_that_a_posterior_excludes_are_counted(
-    tmp_path: Path, evaluation: Evaluation
-) -> None:
+def test_references_with_probability_0_are_counted(tmp_path: Path, evaluation: Evaluation) -> None:
     decode = forced(tmp_path / "a.h5", [[[0.0, 0.5]], [[0.0, 0.0]], [[0.5, 0.5]], None])
     cells = named(nll_cells([decode], "random_init", evaluation))
     assert {(cell.value, cell.n) for cell in cells.values()} == {(None, 3)}
@@ -103,7 +101,7 @@ def test_references_that_a_posterior_excludes_are_counted(
     assert cells["single", "-"].reason == "2 references have probability 0"
 
 
-def test_no_reference_at_all(tmp_path: Path, evaluation: Evaluation) -> None:
+def test_nll_without_references_has_a_reason(tmp_path: Path, evaluation: Evaluation) -> None:
     cells = named(nll_cells([forced(tmp_path / "a.h5", [None])], "random_init", evaluation))
     assert {(cell.value, cell.n, cell.reason) for cell in cells.values()} == {
         (None, 0, "no reference")
@@ -111,7 +109,7 @@ def test_no_reference_at_all(tmp_path: Path, evaluation: Evaluation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beside", "value", "value_beside"),
+    ("name", "secondary", "value", "value_secondary"),
     # Words: 3 of 4, 1 of 3, 0 of 2 (smoothed: 1/2), 0 of 1 (1/4) n-grams of order 1 to 4.
     # Characters: 1 of 7 with the spaces between; n-grams without: 3 of 4, 1 of 3, 0 and 0.
     [
@@ -119,34 +117,27 @@ def test_no_reference_at_all(tmp_path: Path, evaluation: Evaluation) -> None:
         ("bleu", "chrf", 100 * (3 / 4 * 1 / 3 * 1 / 4 * 1 / 4) ** 0.25, 100 * (3 / 4 + 1 / 3) / 4),
     ],
 )
-def test_quality_and_the_metric_beside_it(
+def test_quality_and_its_secondary_metric(
     measured: Any,
     evaluation: Evaluation,
     name: str,
-    beside: str,
+    secondary: str,
     value: float,
-    value_beside: float,
+    value_secondary: float,
 ) -> None:
     decode = measured([0], ["a x c d"], ["a b c d"]).decode
     first, second = quality_cells([decode], replace(evaluation, quality=QUALITIES[name]))
     assert (first.column, first.metric, second.column, second.metric) == (
         name,
         name,
-        beside,
-        beside,
+        secondary,
+        secondary,
     )
     assert first.value == pytest.approx(value)
-    assert second.value == pytest.approx(value_beside)
+    assert second.value == pytest.approx(value_secondary)
 
 
-def test_errors_of_sentences_in_percent() -> None:
-    texts = ["a b c d", "x"], ["a b c d", "a b"]
-    assert QUALITIES["bleu"].sentence_error_percent(*texts).tolist() == pytest.approx([0, 100])
-    assert QUALITIES["wer_percent"].sentence_error_percent(*texts).tolist() == [0, 100]
-    assert QUALITIES["wer_percent"].sentence_error_percent(["a b c"], ["a"]).tolist() == [200]
-
-
-def test_metrics_of_ones_own(measured: Any, evaluation: Evaluation) -> None:
+def test_user_metrics(measured: Any, evaluation: Evaluation) -> None:
     texts = ["a b", None, "c"], ["r", "r", None]
     decode = measured([0, 0, 0], *texts).decode
     seen = []
@@ -170,3 +161,31 @@ def test_metrics_of_ones_own(measured: Any, evaluation: Evaluation) -> None:
     for value in ("3", None):
         with pytest.raises(DataError, match=r"extra_metrics\.bad: did not return a number \(got "):
             list(extra_cells([decode], {"bad": lambda *_, value=value: value}, evaluation))
+
+
+def test_sentence_nll_of_two_members_by_hand():
+    # One sentence of two tokens; members give 1/2, 1/2 and 1/4, 1.
+    logprob = np.log([[0.5, 0.25], [0.5, 1.0]])
+    nll = sentence_nll(logprob, np.array([0, 2]))
+    assert nll.prex == pytest.approx([-np.log(0.375 * 0.75) / 2])
+    assert nll.expr == pytest.approx([-np.log(0.25) / 2])
+    assert nll.single[:, 0] == pytest.approx([np.log(2), np.log(2)])
+
+
+def test_sentence_nll_of_agreeing_members_is_one_number():
+    logprob = np.repeat(np.log([[0.2], [0.7], [0.1]]), 3, axis=1)
+    nll = sentence_nll(logprob, np.array([0, 1, 3]))
+    np.testing.assert_allclose(nll.prex, nll.expr)
+    np.testing.assert_allclose(nll.single, np.tile(nll.prex, (3, 1)))
+
+
+def test_sentence_nll_of_probability_0_is_infinite():
+    logprob = np.array([[-np.inf, np.log(0.5)], [-np.inf, -np.inf]])
+    nll = sentence_nll(logprob, np.array([0, 1, 2]))
+    assert nll.prex == pytest.approx([np.log(4), np.inf])
+    assert nll.expr == pytest.approx([np.log(4), np.inf])
+    assert nll.single[0].tolist() == [np.inf, np.inf]
+
+
+def test_sentence_nll_without_sentences():
+    assert sentence_nll(np.empty((0, 2)), np.array([0])).single.shape == (2, 0)

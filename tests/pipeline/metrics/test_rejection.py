@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -6,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import DataError
-from pipeline.metrics import prediction_rejection_ratio
+from pipeline.metrics.rejection import prediction_rejection_ratio, rejection_curve
 
 ERRORS = st.lists(st.integers(0, 4), min_size=2, max_size=6)
 
 
 def area_under_curve(error, order):
-    """Trapezoids under the mean error after 0..N sentences were replaced, one by one."""
+    """Trapezoids under the mean error after replacing 0 to N sentences."""
     remaining = list(error)
     curve = [sum(remaining) / len(error)]
     for place in order:
@@ -22,7 +24,7 @@ def area_under_curve(error, order):
 
 
 def brute_force(error, uncertainty):
-    """The mean over all orders that put no less uncertain sentence before a more uncertain one."""
+    """The mean over all orders of decreasing uncertainty."""
 
     def allowed(order):
         ranked = [uncertainty[i] for i in order]
@@ -47,8 +49,8 @@ def test_equals_the_mean_over_all_orders_of_ties(error, data):
         assert ours == pytest.approx(brute_force(error, uncertainty), abs=1e-9)
 
 
-def test_hand_case():
-    # Errors 2, 0, 0 replaced in second place: curve 2/3, 2/3, 0, 0; the oracle's: 2/3, 0, 0, 0.
+def test_rejection_ratio_by_hand():
+    # If the error 2 is replaced second, the curve is 2/3, 2/3, 0, 0; the oracle's is 2/3, 0, 0, 0.
     assert prediction_rejection_ratio([2, 0, 0], [2, 3, 1]) == pytest.approx(0)
     assert prediction_rejection_ratio([2, 0, 0], [3, 2, 1]) == pytest.approx(100)
     assert prediction_rejection_ratio([2, 0, 0], [1, 2, 3]) == pytest.approx(-100)
@@ -56,7 +58,7 @@ def test_hand_case():
 
 
 @given(ERRORS)
-def test_the_error_itself_is_the_oracle_and_a_constant_is_chance(error):
+def test_error_as_uncertainty_is_the_oracle_and_a_constant_is_chance(error):
     if len(set(error)) > 1:
         assert prediction_rejection_ratio(error, error) == pytest.approx(100)
         assert prediction_rejection_ratio(error, np.zeros(len(error))) == pytest.approx(0)
@@ -95,6 +97,49 @@ def test_undefined_without_unequal_errors(error):
         ([[1, 2]], [1, 2], "error: must be one-dimensional"),
     ],
 )
-def test_refuses_what_it_cannot_rank(error, uncertainty, message):
+def test_values_without_a_rank_are_rejected(error, uncertainty, message):
     with pytest.raises(DataError, match=message):
         prediction_rejection_ratio(error, uncertainty)
+
+
+def test_rejection_curve_by_hand() -> None:
+    curve = rejection_curve([30.0, 0.0, 60.0], [0.1, 0.3, 0.2])
+    np.testing.assert_allclose(curve.replaced, [0, 1 / 3, 2 / 3, 1])
+    np.testing.assert_allclose(curve.error, [30, 30, 10, 0])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=2, max_size=5))
+def test_curve_with_ties_is_the_mean_over_their_orders(pairs: list[tuple[int, int]]) -> None:
+    error, uncertainty = (np.array(values, dtype=float) for values in zip(*pairs, strict=True))
+    orders = [
+        order
+        for order in permutations(range(len(pairs)))
+        if all(uncertainty[a] >= uncertainty[b] for a, b in pairwise(order))
+    ]
+    left = [
+        [error[list(order[replaced:])].sum() / len(pairs) for replaced in range(len(pairs) + 1)]
+        for order in orders
+    ]
+    fractions = np.arange(len(pairs) + 1) / len(pairs)
+    curve = rejection_curve(error, uncertainty)
+    np.testing.assert_allclose(curve.at(fractions), np.mean(left, axis=0), atol=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=2, max_size=30))
+def test_areas_of_curves_give_the_rejection_ratio(pairs: list[tuple[int, int]]) -> None:
+    error, uncertainty = (np.array(values, dtype=float) for values in zip(*pairs, strict=True))
+    expected = prediction_rejection_ratio(error, uncertainty)
+    if np.isnan(expected):
+        return
+    random = error.mean() / 2
+    gain = random - rejection_curve(error, uncertainty).area
+    most = random - rejection_curve(error, error).area
+    assert 100 * gain / most == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("error", "uncertainty"), [([], []), ([1.0], [1.0, 2.0])])
+def test_curve_of_unequal_or_no_sentences_is_rejected(
+    error: list[float], uncertainty: list[float]
+) -> None:
+    with pytest.raises(DataError, match=r"no sentence|lengths differ"):
+        rejection_curve(error, uncertainty)

@@ -1,4 +1,4 @@
-"""Which decodes have cells of detection, and which in-domain decode stands against which."""
+"""Which decodes have detection cells, and which in-domain decode they are compared with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,7 +14,12 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
-from pipeline.metrics.sentence_detection import sentence_detection_cells
+from pipeline.metrics.measure_files import MeasuredDecode, SentenceMeasures
+from pipeline.metrics.sentence_detection import (
+    error_detection_cells,
+    ood_detection_cells,
+    sentence_detection_cells,
+)
 from pipeline.metrics.token_errors import token_detection_cells
 
 PAIR = ("seed_1", "seed_2")
@@ -35,19 +41,22 @@ def write_measures(folder: Path, part: str, u: list[float]) -> None:
 
 
 @pytest.fixture
-def found(tmp_path: Path, evaluation: Evaluation) -> Any:
+def detection_cells(tmp_path: Path, evaluation: Evaluation) -> Any:
     def cells(decodes: dict[str, Decode], values: dict[str, list[float]]) -> dict[Any, Cell]:
-        for part, one in values.items():
-            write_measures(tmp_path, part, one)
-        made = sentence_detection_cells(decodes, tmp_path, "MED", True, evaluation)
+        for part, u in values.items():
+            write_measures(tmp_path, part, u)
+        detected = sentence_detection_cells(decodes, tmp_path, "MED", True, evaluation)
         return {
-            (one.test_set, one.ensemble, one.regime, one.metric, one.column): one for one in made
+            (cell.test_set, cell.ensemble, cell.regime, cell.metric, cell.column): cell
+            for cell in detected
         }
 
     return cells
 
 
-def test_each_search_is_held_against_its_own_ensembles_in_domain_decode(found: Any) -> None:
+def test_each_search_is_compared_with_the_in_domain_decode_of_its_ensemble(
+    detection_cells: Any,
+) -> None:
     forced = {"regime": "teacher_forcing", "hypotheses": "reference"}
     decodes = {
         "in": decode("MED", {}),
@@ -55,7 +64,7 @@ def test_each_search_is_held_against_its_own_ensembles_in_domain_decode(found: A
         "out": decode("L-FR", {}),
         "forced.in": decode("MED", forced),
         "forced.out": decode("L-FR", forced),
-        # These have no measures: a single model, and samples.
+        # Single models and samples have no measures.
         "single": decode("MED", {"ensemble": "single", "hypotheses": "-"}, PAIR[:1]),
         "sample": decode("MED", {"regime": "sample"}),
     }
@@ -66,7 +75,7 @@ def test_each_search_is_held_against_its_own_ensembles_in_domain_decode(found: A
         "forced.in": [1.0, 2.0, 3.0],
         "forced.out": [0.0, 2.5, 0.0],
     }
-    cells = found(decodes, values)
+    cells = detection_cells(decodes, values)
     med, french = ("MED", "random_init", "beam"), ("L-FR", "random_init", "beam")
     assert set(cells) == {
         (*med, "prr", "u"),
@@ -79,10 +88,10 @@ def test_each_search_is_held_against_its_own_ensembles_in_domain_decode(found: A
         (*french, "roc_auc", "copy_through"),
         ("L-FR", "random_init", "teacher_forcing", "roc_auc", "u"),
     }
-    # Errors 0, 100 and in between: of the first measure the order is the oracle's.
+    # Errors are 0, 100 and in between: the first measure ranks like the oracle.
     assert cells[*med, "prr", "u"].value == pytest.approx(100)
     assert cells["MED", "checkpoint", "beam", "prr", "u"].value < 0
-    # Against 1, 9, 5: 2 beats one, 9 one and a half more, 10 all three.
+    # Against 1, 9, 5: 2 is greater than one of them, 9 than two and a half, 10 than all three.
     assert cells[*french, "roc_auc", "u"].value == pytest.approx(100 * (1 + 2.5 + 3) / 9)
     forced_cell = cells["L-FR", "random_init", "teacher_forcing", "roc_auc", "u"]
     assert forced_cell.value == pytest.approx(100 * 2 / 9)
@@ -98,23 +107,23 @@ def test_each_search_is_held_against_its_own_ensembles_in_domain_decode(found: A
         ({}, ("seed_1", "seed_3")),
     ],
 )
-def test_a_set_without_its_own_in_domain_decode_is_left_out(
-    found: Any, change: dict[str, str], members: tuple[str, ...]
+def test_a_test_set_without_an_in_domain_decode_is_left_out(
+    detection_cells: Any, change: dict[str, str], members: tuple[str, ...]
 ) -> None:
     decodes = {"in": decode("MED", {}), "out": decode("L-FR", change, members)}
-    cells = found(decodes, {"in": [1.0, 2.0, 3.0], "out": [1.0, 2.0, 3.0]})
+    cells = detection_cells(decodes, {"in": [1.0, 2.0, 3.0], "out": [1.0, 2.0, 3.0]})
     assert {key[3] for key in cells} == {"prr"}
 
 
-def test_a_kind_of_ensembles_needs_the_in_domain_decode_of_each(found: Any) -> None:
+def test_replicates_need_the_in_domain_decode_of_each_ensemble(detection_cells: Any) -> None:
     runs = [PAIR, ("seed_3", "seed_4")]
     out = {f"out{run}": decode("L-FR", {}, members) for run, members in enumerate(runs)}
     values = {part: [1.0, 2.0, 3.0] for part in (*out, "in0")}
-    cells = found({"in0": decode("MED", {}, runs[0])} | out, values)
+    cells = detection_cells({"in0": decode("MED", {}, runs[0])} | out, values)
     assert {key[3] for key in cells} == {"prr"}
 
 
-def test_measures_that_are_not_there(tmp_path: Path, evaluation: Evaluation) -> None:
+def test_missing_measures_are_reported(tmp_path: Path, evaluation: Evaluation) -> None:
     decodes = {"in": decode("MED", {})}
     with pytest.raises(DataError, match=r"in/sequence\.parquet: no such file"):
         list(sentence_detection_cells(decodes, tmp_path, "MED", True, evaluation))
@@ -122,8 +131,8 @@ def test_measures_that_are_not_there(tmp_path: Path, evaluation: Evaluation) -> 
         list(token_detection_cells(decodes, tmp_path, None, evaluation))
 
 
-def test_tokens_of_ensembles_that_searched(tmp_path: Path, evaluation: Evaluation) -> None:
-    """Two runs of one kind are one group; what has no search or one member has no cell."""
+def test_token_cells_are_of_ensembles_that_searched(tmp_path: Path, evaluation: Evaluation) -> None:
+    """Two runs of one kind are replicates; forced and single decodes have no cell."""
     decodes = {
         "a": decode("MED", {}),
         "b": decode("MED", {}, ("seed_3", "seed_4")),
@@ -140,3 +149,60 @@ def test_tokens_of_ensembles_that_searched(tmp_path: Path, evaluation: Evaluatio
     names = [(cell.regime, "ensembles:2" in cell.signature) for cell in cells]
     assert sorted(set(names)) == [("beam", True), ("greedy", False)]
     assert {cell.reason for cell in cells} == {"the dictionary of tokens is missing"}
+
+
+def test_error_detection_uses_scored_sentences(measured, evaluation):
+    (cell,) = error_detection_cells(
+        [measured([1, 2, 3, np.nan], ["a", "b", "c d", "e"], ["a", "b", "x", "e"])], evaluation
+    )
+    assert (cell.value, cell.n, cell.T, cell.B) == (100, 3, "", "1")
+    assert cell.signature.startswith("sig; measures; PRR|error:sentence-bleu|ties:mean; bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("values", "texts", "references", "n", "reason"),
+    [
+        ([1, 2], ["a", "b"], [None, None], 0, "no reference"),
+        ([1, 2], [None, None], ["a", "b"], 0, "no hypothesis"),
+        ([1, 2], [None, "b"], ["a", None], 0, "no sentence has both a hypothesis and a reference"),
+        ([1, np.nan], [None, "b"], ["a", "b"], 0, "no scored sentence has a value of this measure"),
+        ([1, 2], ["a", None], ["a", "b"], 1, "a single sentence has no order"),
+        ([1, 2], ["a", "b"], ["a", "b"], 2, "all errors are equal"),
+    ],
+)
+def test_says_why_there_is_no_value(measured, evaluation, values, texts, references, n, reason):
+    (cell,) = error_detection_cells([measured(values, texts, references)], evaluation)
+    assert (cell.value, cell.n, cell.reason) == (None, n, reason)
+
+
+def test_a_constant_measure_scores_chance_with_a_reason(measured, evaluation):
+    (cell,) = error_detection_cells([measured([0, 0, 0])], evaluation)
+    assert (cell.value, cell.reason) == (0, "the measure is the same for every sentence")
+
+
+def _measured(*uncertainty: float) -> MeasuredDecode:
+    cell = Cell("nmt_ende", "PRM", "random_init", "prex", "beam")
+    texts: list[str | None] = ["a"] * len(uncertainty)
+    values = {"prex_entropy_s": np.array(uncertainty)}
+    sources = ["source"] * len(uncertainty)
+    decode = Decode(Path("store.h5"), cell, False, ("seed_1",), sources, texts, texts)
+    return MeasuredDecode(decode, [SentenceMeasures(1, 10.0, True, values, {})])
+
+
+def test_a_single_sentence_of_a_class_has_a_value_and_no_interval(evaluation: Evaluation) -> None:
+    (cell,) = ood_detection_cells([_measured(1.0)], [_measured(2.0, 0.5, 3.0)], evaluation)
+    assert round(cell.value or 0, 6) == round(200 / 3, 6)
+    assert (cell.low, cell.high) == (None, None)
+    assert cell.reason == "a single sentence has no interval"
+
+
+def test_a_setting_that_one_class_lacks_has_a_reason(evaluation: Evaluation) -> None:
+    """Only equal settings are compared; the in-domain set has T = 1, the other T = 10."""
+    here, other = _measured(1.0, 2.0), _measured(3.0, 0.5)
+    first = replace(here, grid=[replace(here.grid[0], temperature=1.0)])
+    (cell,) = ood_detection_cells([first], [other], evaluation)
+    assert (cell.value, cell.T) == (None, "10")
+    assert cell.reason == "the in-domain set lacks this measure"
+    both = replace(first, grid=[*first.grid, *here.grid])
+    (cell,) = ood_detection_cells([both], [other], evaluation)
+    assert cell.value == 50

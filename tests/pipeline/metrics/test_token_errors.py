@@ -43,7 +43,7 @@ def test_a_word_has_the_largest_or_the_mean_score_of_its_tokens(tokens, rules, e
     assert cells["wrong_words_percent"].value == pytest.approx(100 * 2 / 7)
 
 
-def test_missing_words_are_looked_for_in_the_token_that_follows(tokens, rules, evaluation):
+def test_missing_words_are_detected_by_the_token_that_follows(tokens, rules, evaluation):
     score = tokens.tokens.prex_score.to_numpy()
     rows = [0, 1, 2, 3, 5, 6, 7, 8, 9]
     cells = by_column([tokens], rules, evaluation)
@@ -58,7 +58,10 @@ def test_the_mean_of_several_ensembles_has_a_spread(tokens, rules, evaluation):
     other = replace(tokens, tokens=tokens.tokens.assign(prex_score=1.0))
     for column in ("prex_score", "prex_score_word_max"):
         cell = by_column([tokens, other], rules, evaluation)[column]
-        alone = [by_column([one], rules, evaluation)[column].value for one in (tokens, other)]
+        alone = [
+            by_column([measured_tokens], rules, evaluation)[column].value
+            for measured_tokens in (tokens, other)
+        ]
         assert cell.value == pytest.approx(np.mean(alone))
         assert cell.spread == pytest.approx(np.std(alone, ddof=1))
 
@@ -78,7 +81,7 @@ def test_says_why_there_is_no_value(tokens, rules, evaluation):
     assert {cell.reason for cell in cells.values()} == {"the dictionary of tokens is missing"}
 
 
-def test_hypotheses_without_a_token_have_reasons(tokens, rules, evaluation):
+def test_hypotheses_without_tokens_have_reasons(tokens, rules, evaluation):
     decode = replace(tokens.decode, texts=[""] * 4)
     empty = replace(tokens, decode=decode, tokens=tokens.tokens[:0])
     cells = by_column([empty], rules, evaluation)

@@ -23,7 +23,7 @@ def test_tokens_of_wrong_words_are_errors_and_eos_is_left_out(tokens, rules):
     assert labels.reference_words.tolist() == [4, 4, 2]
 
 
-def test_eos_is_an_error_where_the_reference_goes_on(tokens, with_eos):
+def test_eos_is_an_error_where_the_reference_continues(tokens, with_eos):
     labels = token_labels(tokens, tokens.decode.scorable, with_eos)
     ends = dict(zip(labels.tokens.row.tolist(), labels.tokens.wrong.tolist(), strict=True))
     assert (ends[5], ends[8]) == (False, True)
@@ -31,18 +31,20 @@ def test_eos_is_an_error_where_the_reference_goes_on(tokens, with_eos):
     assert labels.word.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 8]
 
 
-def test_the_first_token_behind_a_gap_is_marked_and_so_is_eos(tokens, rules, with_eos):
+def test_deletion_sites_are_first_tokens_of_words_and_eos(tokens, rules, with_eos):
     references = ["turn please on the lamp", "turn off the lamp", "please turn<unk> it", "turn"]
     decode = replace(tokens.decode, references=references)
-    for one in (rules, with_eos):
-        openings = token_labels(replace(tokens, decode=decode), decode.scorable, one).deletion_sites
-        marks = dict(zip(openings.row.tolist(), openings.wrong.tolist(), strict=True))
-        # Rows 4 and 10 go on in a word; 5 and 8 are EOS; the last hypothesis has none.
+    for labelling in (rules, with_eos):
+        sites = token_labels(
+            replace(tokens, decode=decode), decode.scorable, labelling
+        ).deletion_sites
+        marks = dict(zip(sites.row.tolist(), sites.wrong.tolist(), strict=True))
+        # Rows 4 and 10 continue a word; 5 and 8 are EOS; the last hypothesis has no EOS.
         assert list(marks) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
         assert [row for row, missing in marks.items() if missing] == [1, 8, 9]
 
 
-def test_white_space_alone_is_no_word_and_takes_no_part(tokens, rules):
+def test_tokens_of_white_space_are_left_out(tokens, rules):
     space = replace(rules, subwords=[*rules.subwords, "▁"])
     frame = tokens.tokens.assign(token_id=tokens.tokens.token_id.replace(9, 10).replace(4, 10))
     decode = replace(tokens.decode, texts=["on the lamp", "", "<unk>", None])
@@ -55,13 +57,13 @@ def test_white_space_alone_is_no_word_and_takes_no_part(tokens, rules):
     assert ends.wrong[ends.row == 8].tolist() == [True]
 
 
-def test_refuses_tokens_that_do_not_spell_the_hypothesis(tokens, rules):
+def test_tokens_that_do_not_spell_the_hypothesis_are_rejected(tokens, rules):
     decode = replace(tokens.decode, texts=["turn on", *tokens.decode.texts[1:]])
     with pytest.raises(DataError, match=r"tokens of sentence 0 spell 4 words and its text has 2"):
         token_labels(replace(tokens, decode=decode), decode.scorable, rules)
 
 
-def test_reads_the_dictionary_and_the_best_hypotheses(tmp_path: Path, tokens, rules) -> None:
+def test_dictionary_and_best_hypotheses_are_read(tmp_path: Path, tokens, rules) -> None:
     dictionary = tmp_path / "dict.en.txt"
     assert token_rules(dictionary, "nist", with_eos=False) is None
     lines = "".join(f"{piece} 1\n" for piece in rules.subwords[4:])

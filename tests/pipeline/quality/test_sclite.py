@@ -1,4 +1,4 @@
-"""The tool itself where the machine has it, else a program in its place that answers alike."""
+"""sclite if it is installed, and stand-in programs that print its format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.quality.alignment import nist_paths, sclite_paths
 
 REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
 HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]
-# Reads both files and answers for sentences of equal length, in the format of the tool.
+# Reads both files and aligns sentences of equal length, in the format of sclite.
 STAND_IN = """#!/bin/sh
 [ "$1" = sclite ] || exit 3
 paste -d '|' reference hypothesis | awk -F '|' '{
@@ -32,14 +32,12 @@ def _program(folder: Path, text: str) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_reads_the_answer_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_the_program_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", _program(tmp_path, STAND_IN))
     assert sclite_paths([["a", "b"], [], ["c"]], [["a", "b"], [], ["c"]]) == ["CC", "", "C"]
 
 
-def test_words_that_look_like_its_file_format_are_handed_over_as_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_passed_as_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("sctk") or shutil.which("sclite"):
         assert sclite_paths(REFERENCES, HYPOTHESES) == nist_paths(REFERENCES, HYPOTHESES)
     keep = f"#!/bin/sh\ncat reference > '{tmp_path}/seen'\nexit 1\n"
@@ -50,7 +48,7 @@ def test_words_that_look_like_its_file_format_are_handed_over_as_numbers(
     assert seen == "w0 w1 w2 w3 w4 w5 (s_0)\n (s_1)\nw6 w7 (s_2)\n"
 
 
-def test_names_the_package_where_the_program_is_missing(
+def test_a_missing_program_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -59,13 +57,17 @@ def test_names_the_package_where_the_program_is_missing(
     assert sclite_paths([], []) == []
 
 
-def test_says_what_a_failing_program_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_a_failing_program_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", _program(tmp_path, "#!/bin/sh\necho no licence >&2\nexit 1\n"))
     with pytest.raises(MachineError, match=r"aligned 0 of 1 sentences \(no licence"):
         sclite_paths([["a"]], [["a"]])
 
 
-def test_the_program_may_have_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_may_be_installed_as_sclite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, first in (("sclite", "-s"), ("sctk", "sclite")):
         program = tmp_path / name
         program.write_text("#!/bin/sh\necho asked for $1 >&2\nexit 1\n", encoding="utf-8")
@@ -75,7 +77,7 @@ def test_the_program_may_have_its_own_name(tmp_path: Path, monkeypatch: pytest.M
             sclite_paths([["a"]], [["a"]])
 
 
-def test_an_answer_for_some_sentences_is_no_answer(
+def test_missing_sentences_in_the_output_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (

@@ -32,7 +32,7 @@ def test_chrf_equals_sacrebleu(pairs):
     assert corpus_chrf(hypotheses, references) == pytest.approx(expected)
 
 
-def test_case_9_a_wholly_wrong_word_never_beats_a_right_one():
+def test_case_9_a_wrong_word_never_beats_a_correct_one():
     wrong, right, partly = sentence_bleu(["x", "a", "a x"], ["a b c", "a", "a b"])
     assert wrong == 0
     assert right == 100
@@ -56,13 +56,13 @@ def test_an_empty_pair_adds_nothing_to_a_corpus():
     assert corpus_chrf(*with_empty) == corpus_chrf(*texts)
 
 
-def test_no_sentence_is_undefined():
+def test_metrics_without_sentences_are_undefined():
     assert np.isnan(corpus_bleu([], []))
     assert np.isnan(corpus_chrf([], []))
     assert len(sentence_bleu([], [])) == 0
 
 
-def test_refuses_unequal_numbers_of_texts():
+def test_unequal_numbers_of_texts_are_rejected():
     with pytest.raises(DataError, match="hypotheses: 2 for 1 references"):
         sentence_bleu(["a", "b"], ["a"])
 

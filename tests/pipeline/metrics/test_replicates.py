@@ -1,4 +1,4 @@
-"""Cells of several stores of one key: one ensemble of checkpoints from each training run."""
+"""Cells of replicates: one ensemble of checkpoints from each of several training runs."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ VALUES = [[0.1, 0.5, 0.9, 0.2], [0.8, 0.1, 0.3, 0.7]]
 
 @pytest.fixture
 def runs(measured):
-    """Two ensembles of checkpoints, in domain and out of it."""
+    """Two ensembles of checkpoints and their measures on one test set."""
 
     def make(test_set: str, shift: float):
         group = []
@@ -54,21 +54,21 @@ def test_out_of_domain_detection_pairs_each_run_with_its_own_in_domain_decode(ru
 
 
 def test_quality_and_copied_share_have_a_spread(runs, evaluation):
-    decodes = [one.decode for one in runs("newstest14", 1)]
-    quality, beside = quality_cells(decodes, evaluation)
+    decodes = [run.decode for run in runs("newstest14", 1)]
+    quality, secondary = quality_cells(decodes, evaluation)
     (copied,) = copy_through_cells(decodes, evaluation)
-    assert (quality.metric, beside.metric) == ("bleu", "chrf")
+    assert (quality.metric, secondary.metric) == ("bleu", "chrf")
     assert quality.spread is not None
-    assert beside.spread is not None
+    assert secondary.spread is not None
     assert copied.spread == 0
 
 
 def test_teacher_forcing_has_no_beam_and_no_temperature(runs, evaluation):
     def forced(test_set: str, shift: float):
-        for one in runs(test_set, shift):
-            cell = replace(one.decode.cell, regime="teacher_forcing", hypotheses="reference")
-            grid = [replace(one.grid[0], beam=beam) for beam in (1, 5)]
-            yield replace(one, decode=replace(one.decode, cell=cell), grid=grid)
+        for run in runs(test_set, shift):
+            cell = replace(run.decode.cell, regime="teacher_forcing", hypotheses="reference")
+            grid = [replace(run.grid[0], beam=beam) for beam in (1, 5)]
+            yield replace(run, decode=replace(run.decode, cell=cell), grid=grid)
 
     (cell,) = ood_detection_cells(
         list(forced("newstest14", 1)), list(forced("L-DEDE", 2)), evaluation
@@ -76,7 +76,7 @@ def test_teacher_forcing_has_no_beam_and_no_temperature(runs, evaluation):
     assert (cell.T, cell.B, cell.regime) == ("", "1", "teacher_forcing")
 
 
-def test_a_run_that_lacks_a_measure_is_told(runs, evaluation):
+def test_a_run_without_a_measure_is_reported(runs, evaluation):
     group = runs("newstest14", 1)
     group[1] = replace(group[1], grid=[replace(group[1].grid[0], values={})])
     (cell,) = error_detection_cells(group, evaluation)
@@ -88,11 +88,11 @@ def test_a_run_that_lacks_a_measure_is_told(runs, evaluation):
     assert cell.reason == "not every ensemble of this kind has the measure"
 
 
-def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
+def test_replicates_keep_their_order_and_have_the_same_sentences(runs):
     first, second = runs("newstest14", 1)
     other = runs("PRM", 1)
-    found = replicates([first, other[0], second, other[1]], lambda one: one.decode)
-    assert found == [[first, second], other]
+    result = replicates([first, other[0], second, other[1]], lambda run: run.decode)
+    assert result == [[first, second], other]
     short = replace(second.decode, texts=["a"])
     with pytest.raises(DataError, match=r"same sentences \(got \[1, 4\] sentences\)"):
         common_cell([first.decode, short])
@@ -102,10 +102,10 @@ def test_groups_keep_their_order_and_must_list_the_same_sentences(runs):
     ("ensemble", "members", "of"),
     [("single", 2, "members:2"), ("single", 1, "members:1"), ("snapshot", 2, "ensembles:2")],
 )
-def test_the_signature_of_a_group_says_what_it_is_of(runs, ensemble, members, of):
+def test_the_signature_of_replicates_says_what_was_counted(runs, ensemble, members, of):
     decodes = [
-        replace(one.decode, cell=replace(one.decode.cell, ensemble=ensemble))
-        for one in runs("PRM", 1)[:members]
+        replace(run.decode, cell=replace(run.decode.cell, ensemble=ensemble))
+        for run in runs("PRM", 1)[:members]
     ]
     signature = common_cell(decodes).signature
     head, _, digest = signature.rpartition("|decodes:")

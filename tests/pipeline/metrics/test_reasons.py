@@ -1,4 +1,4 @@
-"""What cannot be computed says why, and nothing else falls with it."""
+"""Cells that cannot be computed give a reason and do not affect other cells."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pipeline.metrics.sentence_detection import error_detection_cells, ood_detec
 EMPTY = "the test set has no sentence"
 
 
-def test_an_empty_set(measured, evaluation):
+def test_an_empty_test_set_has_reasons(measured, evaluation):
     nothing = measured([], [], [], sources=[])
-    made = [
+    cells = [
         *quality_cells([nothing.decode], evaluation),
         *error_detection_cells([nothing], evaluation),
     ]
-    assert [(cell.value, cell.reason) for cell in made] == [(None, EMPTY)] * 3
+    assert [(cell.value, cell.reason) for cell in cells] == [(None, EMPTY)] * 3
     (copied,) = copy_through_cells([nothing.decode], evaluation)
     assert (copied.value, copied.reason[:11]) == (None, "no sentence")
-    (apart,) = ood_detection_cells([measured([1, 2, 3])], [nothing], evaluation)
-    assert (apart.value, apart.reason.partition(":")[0]) == (None, "one class only, in-domain")
+    (ood,) = ood_detection_cells([measured([1, 2, 3])], [nothing], evaluation)
+    assert (ood.value, ood.reason.partition(":")[0]) == (None, "one class only, in-domain")
 
 
 @pytest.mark.parametrize(
@@ -35,35 +35,35 @@ def test_an_empty_set(measured, evaluation):
         ([np.nan] * 3, [np.nan] * 3, "no member decoded it"),
     ],
 )
-def test_one_class_only(measured, evaluation, inside, outside, reason):
+def test_one_class_only_has_a_reason(measured, evaluation, inside, outside, reason):
     why = "no member decoded it"
     pair = (measured(values, why_null=why) for values in (inside, outside))
-    (cell,) = ood_detection_cells(*([one] for one in pair), evaluation)
+    (cell,) = ood_detection_cells(*([measures] for measures in pair), evaluation)
     assert (cell.value, cell.low, cell.reason) == (None, None, reason)
 
 
-def test_a_constant_measure_beside_one_that_tells(measured, evaluation):
+def test_a_constant_measure_does_not_affect_another_measure(measured, evaluation):
     first, second = measured([1, 1, 1]), measured([1, 1, 1])
-    for one, varied in ((first, [1.0, 2, 3]), (second, [4.0, 5, 6])):
-        values = one.grid[0].values | {"v": np.array(varied)}
-        one.grid[0] = replace(one.grid[0], values=values)
+    for decode, varied in ((first, [1.0, 2, 3]), (second, [4.0, 5, 6])):
+        values = decode.grid[0].values | {"v": np.array(varied)}
+        decode.grid[0] = replace(decode.grid[0], values=values)
     same, other = ood_detection_cells([first], [second], evaluation)
     assert (same.value, same.reason) == (50, "the measure is the same for every sentence")
     assert (other.value, other.reason) == (100, "")
 
 
 @pytest.mark.parametrize(("text", "values"), [("a", [1]), ("b", [1])])
-def test_a_single_sentence(measured, evaluation, text, values):
+def test_a_single_sentence_has_no_interval_and_no_order(measured, evaluation, text, values):
     one = measured(values, [text], ["a"])
-    quality, beside = quality_cells([one.decode], evaluation)
-    for cell in (quality, beside):
+    quality, secondary = quality_cells([one.decode], evaluation)
+    for cell in (quality, secondary):
         assert cell.value is not None
         assert (cell.low, cell.reason) == (None, "a single sentence has no interval")
     (prr,) = error_detection_cells([one], evaluation)
     assert (prr.value, prr.reason) == (None, "a single sentence has no order")
 
 
-def test_equal_errors_leave_the_quality_its_value(measured, evaluation):
+def test_equal_errors_only_affect_rejection(measured, evaluation):
     one = measured([1, 2, 3], ["x y"] * 3, ["a b"] * 3)
     (prr,) = error_detection_cells([one], evaluation)
     assert (prr.value, prr.reason) == (None, "all errors are equal")
