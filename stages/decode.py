@@ -9,7 +9,13 @@ from pathlib import Path
 from pipeline.decoding.diversity import diversity_report
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Part, plan_parts, shard_of, shards
-from pipeline.ensembles import chosen_ensembles, finders, made_folder, manifest, remove_unused
+from pipeline.ensembles import (
+    chosen_ensembles,
+    ensemble_functions,
+    made_folder,
+    manifest,
+    remove_unused,
+)
 from pipeline.errors import ConfigError
 from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
@@ -29,7 +35,7 @@ def decode(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task.name
     chosen = chosen_ensembles(config.ensemble, root / "train" / task)
     search = implementation(config.decode._target_, "decode._target_")
-    code = code_digest("decode", *finders(config.ensemble), search)
+    code = code_digest("decode", *ensemble_functions(config.ensemble), search)
     inputs = Inputs(_prepared(config), chosen.by_name, config.decode, config.dump, code)
     inputs.check_vocabularies()
     test_sets = _test_sets(config, inputs.prepared)

@@ -14,13 +14,13 @@ from pipeline.run.application import run
 from pipeline.run.settings import PipelineConfig, plain
 
 if TYPE_CHECKING:
-    from pipeline.fairseq_bridge.members.costs import ModelCosts
+    from pipeline.plan.costs import ModelCosts
     from pipeline.plan.hardware import Hardware, Lengths
 
 
 def plan(config: PipelineConfig) -> None:
     """Print the plan of a task on plan.devices of plan.hardware."""
-    from pipeline.fairseq_bridge.members.costs import model_costs
+    from pipeline.plan.costs import model_costs
     from pipeline.plan.hardware import Lengths
     from pipeline.plan.sizes import baseline_size, set_sizes, target_share
     from pipeline.plan.table import plan_text

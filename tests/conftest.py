@@ -68,7 +68,7 @@ _LONGEST_FIRST = (
     "faults/test_killed_under_dvc.py",
     "stages/test_application.py",
     "plugin/test_plugin.py",
-    "pipeline/fairseq_bridge/test_training.py",
+    "pipeline/fairseq_bridge/training/test_trainer.py",
     "pipeline/test_config.py",
     "docs/test_published_models.py",
     "stages/test_decode.py",

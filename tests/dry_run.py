@@ -67,7 +67,7 @@ def _settings(*overrides: str) -> PipelineConfig:
 
 
 def _parameters(settings: PipelineConfig) -> str:
-    from pipeline.fairseq_bridge.members.costs import model_costs
+    from pipeline.plan.costs import model_costs
 
     is_speech = settings.task.family == "speech"
     data = settings.data.speech if is_speech else settings.data

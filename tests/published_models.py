@@ -15,8 +15,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from pipeline.data.subwords import MosesBpeModel
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
-from pipeline.fairseq_bridge.members.member import build_model
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 
 SIDE = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 CHECKPOINTS = ("wmt18.model1.pt", "wmt18.model2.pt", "wmt18.model3.pt")

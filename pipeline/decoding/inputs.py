@@ -12,7 +12,7 @@ import yaml
 
 from pipeline.data.subwords import CODES_FILE, MODEL_FILE
 from pipeline.decoding.plan import Part
-from pipeline.ensembles import Ensemble, Member, load
+from pipeline.ensembles import Ensemble, Member, load_member
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import DecodeConfig, DumpConfig, plain
@@ -150,7 +150,7 @@ class Inputs:
         source, target = (load_dictionary(path) for path in self.dictionaries(ensemble))
         device, dtype = self.decode.device, self.decode.dtype
         loaders: Loaders = {
-            member.name: partial(load, member, source, target, device, dtype)
+            member.name: partial(load_member, member, source, target, device, dtype)
             for member in ensemble.members
         }
         return source, target, loaders

@@ -1,8 +1,12 @@
 """Which checkpoints make which ensemble."""
 
-from pipeline.ensembles.chosen import Chosen, chosen_ensembles, finders
-from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, manifest
-from pipeline.ensembles.loading import load
+from pipeline.ensembles.chosen import (
+    Chosen,
+    chosen_ensembles,
+    ensemble_functions,
+    planned_ensembles,
+)
+from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, load_member, manifest
 from pipeline.ensembles.training_run import made_folder, remove_unused
 
 __all__ = [
@@ -11,9 +15,10 @@ __all__ = [
     "Ensemble",
     "Member",
     "chosen_ensembles",
-    "finders",
-    "load",
+    "ensemble_functions",
+    "load_member",
     "made_folder",
     "manifest",
+    "planned_ensembles",
     "remove_unused",
 ]

@@ -1,47 +1,75 @@
-"""The ensembles that the settings ask for."""
+"""The ensembles that settings ask for, of trained members or as planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.ensembles.ensemble import Ensemble, check_ensembles
-from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig, implementation
-
-Finder = Callable[[Path, EnsembleConfig], list[Ensemble]]
+from pipeline.ensembles.ensemble import Ensemble, check_ensembles, planned_member
+from pipeline.ensembles.kinds import EnsembleFunction
+from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig, TrainConfig, implementation
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """main: of the kind `ensemble`; further: of the kinds in `ensemble.also`."""
+    """`main` are the ensembles of group `ensemble`, `further` those of `ensemble.also`."""
 
     main: list[Ensemble]
     further: list[Ensemble]
 
     @property
     def by_name(self) -> dict[str, Ensemble]:
-        """All of them."""
-        return {one.name: one for one in (*self.main, *self.further)}
+        """All ensembles."""
+        return {ensemble.name: ensemble for ensemble in (*self.main, *self.further)}
 
 
-def finders(config: MainEnsembleConfig) -> list[Finder]:
-    """The function of each kind, the main one's first; ConfigError where one is not importable."""
-    return [
-        implementation(one._target_, f"_target_ of ensemble {one.name}") for one in _kinds(config)
-    ]
+def ensemble_functions(config: MainEnsembleConfig) -> list[EnsembleFunction]:
+    """The function of each kind, the main one first.
+
+    Raises ConfigError if one cannot be imported.
+    """
+    return [_function(ensemble) for ensemble in _ensemble_settings(config)]
 
 
 def chosen_ensembles(config: MainEnsembleConfig, train_folder: Path) -> Chosen:
-    """All ensembles; raises what the functions of the kinds and `check_ensembles` raise."""
+    """All ensembles of the members in {io.root}/train/{task}.
+
+    Raises ConfigError for an invalid setting, DataError if members are missing or do not go
+    together (see `check_ensembles`).
+    """
     main, *further = (
-        find(train_folder, one) for find, one in zip(finders(config), _kinds(config), strict=True)
+        _function(ensemble)(train_folder, ensemble) for ensemble in _ensemble_settings(config)
     )
-    chosen = Chosen(main, [one for kind in further for one in kind])
-    check_ensembles(config.name, main, chosen.further)
+    chosen = Chosen(main, [ensemble for ensembles in further for ensemble in ensembles])
+    check_ensembles(config.name, chosen.main, chosen.further)
     return chosen
 
 
-def _kinds(config: MainEnsembleConfig) -> list[EnsembleConfig]:
-    """The main kind and the others; one of `also` that has the main one's name is that one."""
-    return [config, *(one for one in config.also.values() if one.name != config.name)]
+def planned_ensembles(config: MainEnsembleConfig, train: TrainConfig) -> Chosen:
+    """All ensembles that a training will give, with the names of their members but no weights.
+
+    A kind that is not registered in `kinds` is assumed to have one ensemble, with
+    `settings.members` members or one per seed. Raises ConfigError for an invalid setting and for a
+    training that would keep too few checkpoints.
+    """
+    main, *further = (_planned(ensemble, train) for ensemble in _ensemble_settings(config))
+    return Chosen(main, [ensemble for ensembles in further for ensemble in ensembles])
+
+
+def _planned(ensemble: EnsembleConfig, train: TrainConfig) -> list[Ensemble]:
+    kind = getattr(_function(ensemble), "kind", None)
+    if kind is not None:
+        planned: list[Ensemble] = kind.planned(ensemble, train)
+        return planned
+    n_member = int(ensemble.settings.get("members", len(ensemble.seeds)))
+    members = (planned_member(f"{ensemble.name}_{index + 1}") for index in range(n_member))
+    return [Ensemble(ensemble.name, ensemble.name, tuple(members))]
+
+
+def _function(ensemble: EnsembleConfig) -> EnsembleFunction:
+    return implementation(ensemble._target_, f"_target_ of ensemble {ensemble.name}")
+
+
+def _ensemble_settings(config: MainEnsembleConfig) -> list[EnsembleConfig]:
+    """The main ensemble's settings and those of `also`, without a repetition of the main one."""
+    return [config, *(further for further in config.also.values() if further.name != config.name)]

@@ -1,19 +1,22 @@
-"""Ensembles: which members stand together, what must hold of them, and what is written of them."""
+"""Members and ensembles: what they are, what must hold for them, and how they are described."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError
 from pipeline.run.files import digest, file_sha256
 
+if TYPE_CHECKING:
+    from pipeline.fairseq_bridge.members.member import FairseqMember
+
 
 @dataclass(frozen=True)
 class DropoutMask:
-    """A mask over the units of a model; rate: the share that it drops, None: as in training."""
+    """A mask over the units of a model; `rate` is the share it drops (None: as in training)."""
 
     rate: float | None
     seed: int
@@ -23,9 +26,9 @@ class DropoutMask:
 class Member:
     """One fixed model.
 
-    weights, sha256: a safetensors file; seed: of its training; description: architecture and
-    vocabulary, the content of a model.json; update: of training, after which it stands;
-    made_from: file name -> sha256 of what the weights come from; mask: dropped units, if any.
+    weights, sha256: a safetensors file. seed: of its training. description: the content of a
+    model.json, with architecture and vocabulary. update: the training update of the weights.
+    made_from: file name -> sha256 of the checkpoints behind the weights. mask: dropped units.
     """
 
     name: str
@@ -39,27 +42,57 @@ class Member:
 
     @property
     def model_sha256(self) -> str:
-        """sha256 (hex) of all that its probabilities come from."""
+        """sha256 (hex) of everything that its probabilities depend on."""
         mask = None if self.mask is None else asdict(self.mask)
         return digest(self.sha256, self.description["model"], mask)
 
     def check_weights(self) -> None:
-        """Raise DataError where the file is missing or not the one that was written."""
+        """Raise DataError if the weights are missing or not those that model.json describes."""
         if not self.weights.is_file():
-            raise DataError(f"{self.weights} must exist: member {self.name} has no such weights")
-        found = file_sha256(self.weights)
-        if found != self.sha256:
+            raise DataError(f"{self.weights}: no such file (the weights of member {self.name}).")
+        sha256 = file_sha256(self.weights)
+        if sha256 != self.sha256:
             raise DataError(
-                f"{self.weights} must have the sha256 of model.json, {self.sha256}, got {found}"
+                f"{self.weights}: sha256 differs from the one in model.json (got {sha256}, not "
+                f"{self.sha256}). Train member {self.name} again."
             )
+
+
+def planned_member(name: str) -> Member:
+    """A member that does not exist yet: it has a name but no weights."""
+    return Member(name, Path(), "", None, {})
+
+
+def load_member(
+    member: Member, source_dictionary: Any, target_dictionary: Any, device: str, dtype: str
+) -> FairseqMember:
+    """Load the model of a member, ready to decode, with its dropout mask if it has one.
+
+    Raises DataError if the weights are damaged or do not fit, MachineError if there is no such
+    device, ConfigError if the mask would drop nothing.
+    """
+    from pipeline.fairseq_bridge.members import member as bridge
+    from pipeline.fairseq_bridge.members.dropout_masks import fold_dropout
+
+    loaded = bridge.load_member(
+        member.description["model"],
+        member.weights,
+        source_dictionary,
+        target_dictionary,
+        device,
+        dtype,
+    )
+    if member.mask is not None:
+        fold_dropout(loaded.model, member.mask.rate, member.mask.seed)
+    return loaded
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Members whose predictions are combined.
+    """Members that are decoded together.
 
-    name: its kind, or `{kind}.{run}` where there is one of each training run; dictionaries: files
-    of the source and the target vocabulary where they are not the prepared ones.
+    name: the kind, or `{kind}.{run}` for kinds with one ensemble per training run. dictionaries:
+    files of source and target vocabulary, None for the prepared ones.
     """
 
     kind: str
@@ -69,64 +102,66 @@ class Ensemble:
 
     @property
     def member_names(self) -> tuple[str, ...]:
-        """Names of the members, in their order."""
+        """Names of the members, in order."""
         return tuple(member.name for member in self.members)
 
 
 def check_ensembles(kind: str, main: Sequence[Ensemble], further: Sequence[Ensemble]) -> None:
-    """Raise DataError, naming both, where two members of an ensemble are the same model or do not
-    share a vocabulary, where one name stands for two models or two ensembles, or where there is no
-    ensemble of the main kind.
+    """Check that ensembles and their members go together.
+
+    Raises DataError, naming the ensembles or members, if there is no ensemble of the main kind, if
+    two members of an ensemble are the same model or have different vocabularies, or if two
+    ensembles, or two different models, have the same name.
     """
     if not main:
-        raise DataError(f"ensemble {kind} must have at least one member, got none")
-    by_ensemble: set[str] = set()
-    by_name: dict[str, str] = {}
+        raise DataError(f"ensemble {kind}: has no members. Set ensemble.seeds or its settings.")
+    ensemble_names: set[str] = set()
+    models: dict[str, str] = {}
     for ensemble in (*main, *further):
-        if ensemble.name in by_ensemble:
-            raise DataError(f"ensembles must have different names, got {ensemble.name} twice")
-        by_ensemble.add(ensemble.name)
+        if ensemble.name in ensemble_names:
+            raise DataError(f"ensemble {ensemble.name}: name used twice. Give each its own name.")
+        ensemble_names.add(ensemble.name)
         _check_members(ensemble)
         for member in ensemble.members:
-            if by_name.setdefault(member.name, member.model_sha256) != member.model_sha256:
+            if models.setdefault(member.name, member.model_sha256) != member.model_sha256:
                 raise DataError(
-                    f"members of one name must be the same model, got another {member.name} in "
-                    f"ensemble {ensemble.name} than in the ensembles before it"
+                    f"ensemble {ensemble.name}: its member {member.name} is another model than the "
+                    "member of that name in a previous ensemble. Give each its own name."
                 )
 
 
 def _check_members(ensemble: Ensemble) -> None:
     if not ensemble.members:
-        raise DataError(f"ensemble {ensemble.name} must have at least one member, got none")
+        raise DataError(f"ensemble {ensemble.name}: has no members.")
     first = ensemble.members[0]
     by_model: dict[str, Member] = {}
     for member in ensemble.members:
         twin = by_model.setdefault(member.model_sha256, member)
         if twin is not member:
             raise DataError(
-                f"members must have different weights, got the same model for {twin.name} and "
-                f"{member.name} of ensemble {ensemble.name} ({member.sha256})"
+                f"ensemble {ensemble.name}: members {twin.name} and {member.name} are the same "
+                f"model ({member.sha256}). Train them with different seeds."
             )
         if member.description["vocabulary_sha256"] != first.description["vocabulary_sha256"]:
             raise DataError(
-                f"members must share one vocabulary, got different ones for "
-                f"{first.name} and {member.name} of ensemble {ensemble.name}"
+                f"ensemble {ensemble.name}: members {first.name} and {member.name} have different "
+                "vocabularies. Train them on the same prepared data."
             )
 
 
 def manifest(ensembles: Sequence[Ensemble]) -> list[dict[str, Any]]:
-    """What ensemble.json holds: of each ensemble its members, and what each member is."""
+    """Content of ensemble.json: the ensembles with a description of each of their members."""
     return [
         {
             "kind": ensemble.kind,
             "name": ensemble.name,
-            "members": [_described(member) for member in ensemble.members],
+            "members": [_member_entry(member) for member in ensemble.members],
         }
         for ensemble in ensembles
     ]
 
 
-def _described(member: Member) -> dict[str, Any]:
+def _member_entry(member: Member) -> dict[str, Any]:
     return {
         "name": member.name,
         "checkpoints": dict(member.made_from),

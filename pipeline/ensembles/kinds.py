@@ -1,177 +1,270 @@
-"""Monte-Carlo dropout: one model, and a member for each of some fixed dropout masks."""
+"""The kinds of ensembles: one registered function per kind, which `ensemble._target_` names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member
+from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, planned_member
+from pipeline.ensembles.imported import imported_member
 from pipeline.ensembles.training_run import (
-    AVERAGE,
-    WEIGHTS,
+    Training,
     TrainingRun,
-    made,
     made_folder,
+    planned_training,
     read_runs,
-    update_of,
 )
 from pipeline.errors import ConfigError, DataError
-from pipeline.fairseq_bridge.models import weights
-from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import EnsembleConfig, plain, unknown_key_message
+from pipeline.run.settings import EnsembleConfig, TrainConfig, plain, unknown_key_message
+
+Settings = Mapping[str, Any]
+Builder = Callable[[Training, EnsembleConfig, Settings], list[Ensemble]]
+EnsembleFunction = Callable[[Path, EnsembleConfig], list[Ensemble]]
 
 
-class Settings:
-    """The settings of one ensemble.
+@dataclass(frozen=True)
+class Rule:
+    """What a setting must be, in words and as a test."""
 
-    Raises ConfigError where there are others than `names`, or where one is missing or breaks its
-    rule.
+    text: str
+    holds: Callable[[Any], bool]
+
+
+def _at_least(minimum: int) -> Rule:
+    return Rule(f"an integer >= {minimum}", lambda value: type(value) is int and value >= minimum)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of ensemble, and what it needs of training.
+
+    build: makes the ensembles of a training, finished or planned, from checked settings.
+    settings: the rules of its settings. runs: how many of the seeds it takes, the first ones (None:
+    all of them). checkpoints: how many of its last checkpoints each run must keep.
     """
 
-    def __init__(self, ensemble: EnsembleConfig, *names: str) -> None:
-        self._ensemble = ensemble.name
-        self._values: dict[str, Any] = plain(ensemble.settings)
-        for name in self._values:
-            if name not in names:
-                where = f"settings of ensemble {self._ensemble}"
-                raise ConfigError(unknown_key_message(f"settings.{name}", list(names), where))
+    build: Builder
+    settings: Mapping[str, Rule]
+    runs: int | None
+    checkpoints: Callable[[Settings], int]
 
-    def value(self, name: str, rule: str, holds: Callable[[Any], bool]) -> Any:
-        """The setting `name`, which must be as the words `rule` say and `holds` tells."""
-        value = self._values.get(name)
-        if not holds(value):
+    def trained(self, train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
+        """Ensembles of the training runs in {io.root}/train/{task}.
+
+        Raises ConfigError for an invalid setting, DataError if training did not leave what the kind
+        needs.
+        """
+        settings = self._checked_settings(ensemble)
+        runs = read_runs(train_folder, ensemble.seeds[: self.runs])
+        needed = self.checkpoints(settings)
+        for run in runs:
+            if len(run.updates()) < needed:
+                raise DataError(
+                    f"{run.folder}: has {len(run.updates())} checkpoints, but ensemble "
+                    f"{ensemble.name} needs {needed}. Train with train.keep_checkpoints={needed}."
+                )
+        return self.build(Training(train_folder, runs), ensemble, settings)
+
+    def planned(self, ensemble: EnsembleConfig, train: TrainConfig) -> list[Ensemble]:
+        """Ensembles of a training that has yet to be run; their members have no weights.
+
+        Raises ConfigError for an invalid setting or a training that would keep too few checkpoints.
+        """
+        settings = self._checked_settings(ensemble)
+        training = planned_training(plain(train), ensemble.seeds[: self.runs])
+        needed = self.checkpoints(settings)
+        for run in training.runs:
+            if len(run.updates()) < needed:
+                raise ConfigError(
+                    f"train.updates: ensemble {ensemble.name} needs {needed} checkpoints, but "
+                    f"{train.updates} updates give {len(run.updates())}. Train longer."
+                )
+        return self.build(training, ensemble, settings)
+
+    def check_training(self, ensemble: EnsembleConfig, train: TrainConfig) -> None:
+        """Raise ConfigError if there are too few seeds or kept checkpoints for the kind."""
+        if self.runs != 0 and not ensemble.seeds:
+            raise ConfigError(f"ensemble.seeds: ensemble {ensemble.name} needs a seed (got []).")
+        try:
+            needed = self.checkpoints(self._checked_settings(ensemble))
+        except ConfigError:
+            return  # settings of an ensemble are checked by the stages that use it
+        if needed > train.keep_checkpoints:
             raise ConfigError(
-                f"settings.{name} of ensemble {self._ensemble} must be {rule}, got {value}"
+                f"train.keep_checkpoints: must be at least {needed} for ensemble {ensemble.name} "
+                f"(got {train.keep_checkpoints})."
             )
-        return value
 
-    def whole_number(self, name: str, least: int) -> int:
-        """The setting `name`, a whole number that is at least so large."""
-        return int(
-            self.value(
-                name,
-                f"a whole number >= {least}",
-                lambda value: type(value) is int and value >= least,
-            )
+    def _checked_settings(self, ensemble: EnsembleConfig) -> dict[str, Any]:
+        settings: dict[str, Any] = plain(ensemble.settings)
+        where = f"settings of ensemble {ensemble.name}"
+        for name in settings:
+            if name not in self.settings:
+                known = list(self.settings)
+                raise ConfigError(unknown_key_message(f"settings.{name}", known, where))
+        for name, rule in self.settings.items():
+            if not rule.holds(settings.get(name)):
+                raise ConfigError(
+                    f"settings.{name} of ensemble {ensemble.name}: must be {rule.text} "
+                    f"(got {settings.get(name)})."
+                )
+        return settings
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def _kind(
+    settings: Mapping[str, Rule] | None = None,
+    runs: int | None = None,
+    checkpoints: Callable[[Settings], int] = lambda settings: 0,
+) -> Callable[[Builder], EnsembleFunction]:
+    """Register a kind; the decorated builder becomes the function that `_target_` names."""
+
+    def register(build: Builder) -> EnsembleFunction:
+        kind = Kind(build, settings or {}, runs, checkpoints)
+
+        @wraps(build)
+        def ensembles(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
+            return kind.trained(train_folder, ensemble)
+
+        ensembles.kind = kind  # type: ignore[attr-defined]
+        KINDS[build.__name__] = kind
+        return ensembles
+
+    return register
+
+
+@_kind()
+def random_init(training: Training, ensemble: EnsembleConfig, _: Settings) -> list[Ensemble]:
+    """One ensemble with one member per seed, the average of its last checkpoints."""
+    members = tuple(run.average() for run in training.runs)
+    return [Ensemble(ensemble.name, ensemble.name, members)]
+
+
+@_kind()
+def checkpoint_average(training: Training, ensemble: EnsembleConfig, _: Settings) -> list[Ensemble]:
+    """One ensemble of a single member per seed, so that tables give their mean and spread."""
+    return [_of_run(ensemble, run, [run.average()]) for run in training.runs]
+
+
+@_kind(
+    settings={name: _at_least(1) for name in ("members", "average", "every")},
+    checkpoints=lambda settings: (
+        settings["average"] + (settings["members"] - 1) * settings["every"]
+    ),
+)
+def checkpoint(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
+    """One ensemble per seed of its last checkpoints, oldest first.
+
+    Each of `members` is the mean of `average` consecutive checkpoints, and starts `every`
+    checkpoints after the previous one. The last member ends with the last checkpoint.
+    """
+    average, every = settings["average"], settings["every"]
+    ensembles = []
+    for run in training.runs:
+        updates = run.updates()
+        ends = [len(updates) - index * every for index in reversed(range(settings["members"]))]
+        members = [training.mean(run, updates[end - average : end]) for end in ends]
+        ensembles.append(_of_run(ensemble, run, members))
+    return ensembles
+
+
+@_kind(
+    settings={
+        "cycles": Rule(
+            "an integer >= 2, as train.cycles with train.schedule=cosine",
+            lambda value: type(value) is int and value >= 2,
         )
-
-
-def random_init(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """One ensemble, a member a seed in the order of `ensemble.seeds`: averages of the last updates.
-
-    Raises DataError where a seed was not trained.
-    """
-    runs = read_runs(train_folder, ensemble.seeds)
-    found = tuple(run.member(run.name, AVERAGE) for run in runs)
-    return [Ensemble(ensemble.name, ensemble.name, found)]
-
-
-def checkpoint_average(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """One ensemble of one member a seed, so that tables give their mean and spread.
-
-    Raises DataError where a seed was not trained.
-    """
-    return [
-        Ensemble(ensemble.name, f"{ensemble.name}.{run.name}", (run.member(run.name, AVERAGE),))
-        for run in read_runs(train_folder, ensemble.seeds)
-    ]
-
-
-def checkpoint(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """One ensemble a seed, members oldest first.
-
-    settings: `members` of an ensemble, each the mean of `average` checkpoints in succession,
-    `every` checkpoints from one member to the next, so that the last member ends with the last
-    checkpoint. Raises DataError where a seed was not trained or kept too few checkpoints,
-    ConfigError for a setting that breaks its rule.
-    """
-    settings = Settings(ensemble, "members", "average", "every")
-    count, average, every = (
-        settings.whole_number(name, 1) for name in ("members", "average", "every")
-    )
-    needed = average + (count - 1) * every
+    }
+)
+def snapshot(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
+    """One ensemble per seed, with one member per cycle of the learning rate: its end."""
+    cycles = settings["cycles"]
     ensembles = []
-    for run in read_runs(train_folder, ensemble.seeds):
-        kept = run.checkpoints()
-        if len(kept) < needed:
-            raise DataError(
-                f"{run.folder} must hold the {needed} checkpoints that ensemble {ensemble.name} "
-                f"needs, got {len(kept)}: train with train.keep_checkpoints={needed}"
-            )
-        ends = [len(kept) - place * every for place in reversed(range(count))]
-        groups = [kept[end - average : end] for end in ends]
-        found = tuple(_member(run, group, made_folder(train_folder)) for group in groups)
-        ensembles.append(Ensemble(ensemble.name, f"{ensemble.name}.{run.name}", found))
-    return ensembles
-
-
-def _member(run: TrainingRun, checkpoints: list[str], folder: Path) -> Member:
-    """The mean of some checkpoints, made once."""
-    name = f"{run.name}.{Path(checkpoints[-1]).stem}"
-    sources = [run.member(name, one) for one in checkpoints]
-    if len(sources) == 1:
-        return sources[0]
-    code = file_sha256(Path(weights.__file__))
-    place = folder / digest(code, [one.sha256 for one in sources])
-    hashes = made(place, partial(_average, sources))
-    return replace(
-        sources[-1],
-        name=f"{name}.mean_of_{len(sources)}",
-        weights=place / WEIGHTS,
-        sha256=hashes[WEIGHTS],
-        made_from={key: value for one in sources for key, value in one.made_from.items()},
-    )
-
-
-def _average(sources: list[Member], folder: Path) -> None:
-    for one in sources:
-        one.check_weights()
-    weights.average_weights([one.weights for one in sources], folder / WEIGHTS)
-
-
-def snapshot(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """One ensemble a seed, a member a cycle.
-
-    settings: `cycles` of the learning rate in training. Raises DataError where a seed was not
-    trained or the end of a cycle was not kept, ConfigError where there is but one cycle.
-    """
-    cycles = Settings(ensemble, "cycles").value(
-        "cycles",
-        "a whole number >= 2 (train with train.schedule=cosine and train.cycles)",
-        lambda value: type(value) is int and value >= 2,
-    )
-    ensembles = []
-    for run in read_runs(train_folder, ensemble.seeds):
+    for run in training.runs:
         length = int(run.description["updates"]) // cycles
-        kept = [one for one in run.checkpoints() if update_of(one) % length == 0]
-        if len(kept) != cycles:
+        ends = [update for update in run.updates() if update % length == 0]
+        if len(ends) != cycles:
             raise DataError(
-                f"{run.folder} must hold the checkpoints at the ends of {cycles} cycles of "
-                f"{length} updates, got {len(kept)}: run python -m stages.train with "
-                f"train.cycles={cycles}"
+                f"{run.folder}: has {len(ends)} checkpoints at the ends of {cycles} cycles of "
+                f"{length} updates. Run python -m stages.train with train.cycles={cycles}."
             )
-        found = tuple(run.member(f"{run.name}.{Path(one).stem}", one) for one in kept)
-        ensembles.append(Ensemble(ensemble.name, f"{ensemble.name}.{run.name}", found))
+        ensembles.append(_of_run(ensemble, run, [run.checkpoint(update) for update in ends]))
     return ensembles
 
 
-def mc_dropout(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """One ensemble of the first seed's model; a member keeps its mask for all tokens and sentences.
+@_kind(
+    settings={
+        "members": _at_least(1),
+        "rate": Rule("null or in (0, 1)", lambda value: value is None or 0 < value < 1),
+        "seed": _at_least(0),
+    },
+    runs=1,
+)
+def mc_dropout(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
+    """One ensemble of the first seed's model, with one member per dropout mask.
 
-    settings: `members`, the `seed` of the first mask (each further one counts on), and the `rate`
-    of the units that a mask drops (null: as in training). Raises DataError where the seed was not
-    trained, ConfigError for a setting that breaks its rule.
+    A mask drops the share `rate` of the units (None: as in training) and stays the same for all
+    tokens and sentences. The first of `members` masks has `seed`, the next one `seed` + 1, etc.
     """
-    settings = Settings(ensemble, "members", "rate", "seed")
-    count, seed = settings.whole_number("members", 1), settings.whole_number("seed", 0)
-    rate = settings.value("rate", "null or in (0, 1)", lambda one: one is None or 0 < one < 1)
-    (run,) = read_runs(train_folder, ensemble.seeds[:1])
-    model = run.member(run.name, AVERAGE)
-    found = tuple(
-        replace(model, name=f"{ensemble.name}_{place + 1}", mask=DropoutMask(rate, seed + place))
-        for place in range(count)
+    model = training.runs[0].average()
+    members = tuple(
+        replace(
+            model,
+            name=f"{ensemble.name}_{index + 1}",
+            mask=DropoutMask(settings["rate"], settings["seed"] + index),
+        )
+        for index in range(settings["members"])
     )
-    return [Ensemble(ensemble.name, ensemble.name, found)]
+    return [Ensemble(ensemble.name, ensemble.name, members)]
+
+
+@_kind(
+    settings={
+        "checkpoints": Rule(
+            "a list of paths, at least one",
+            lambda value: (
+                isinstance(value, list)
+                and bool(value)
+                and all(isinstance(path, str) for path in value)
+            ),
+        ),
+        "source_dictionary": Rule("a path", lambda value: isinstance(value, str)),
+        "target_dictionary": Rule("a path", lambda value: isinstance(value, str)),
+    },
+    runs=0,
+)
+def imported(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
+    """One ensemble with one member per fairseq checkpoint, and the vocabularies of these.
+
+    `checkpoints`, `source_dictionary` and `target_dictionary` are paths, relative to the working
+    directory. Raises ConfigError if a file does not exist, DataError if a checkpoint cannot be read
+    or does not fit the dictionaries.
+    """
+    checkpoints = [Path(path) for path in settings["checkpoints"]]
+    dictionaries = Path(settings["source_dictionary"]), Path(settings["target_dictionary"])
+    names = [f"{ensemble.name}_{index}" for index in range(1, len(checkpoints) + 1)]
+    if training.folder is None:
+        members = [planned_member(name) for name in names]
+    else:
+        for key, path in (
+            *(("checkpoints", path) for path in checkpoints),
+            *zip(("source_dictionary", "target_dictionary"), dictionaries, strict=True),
+        ):
+            if not path.is_file():
+                where = f"settings.{key} of ensemble {ensemble.name}"
+                raise ConfigError(f"{where}: no such file (got {path}).")
+        folder = made_folder(training.folder)
+        members = [
+            imported_member(name, path, dictionaries, folder)
+            for name, path in zip(names, checkpoints, strict=True)
+        ]
+    return [Ensemble(ensemble.name, ensemble.name, tuple(members), dictionaries)]
+
+
+def _of_run(ensemble: EnsembleConfig, run: TrainingRun, members: Sequence[Member]) -> Ensemble:
+    return Ensemble(ensemble.name, f"{ensemble.name}.{run.name}", tuple(members))

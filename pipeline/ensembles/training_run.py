@@ -1,19 +1,21 @@
-"""One training run of stage train: its description and the weights that it kept."""
+"""Training runs, as stage train left them or as they are planned, and weights made from them."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.ensembles.ensemble import Member
 from pipeline.errors import DataError
+from pipeline.fairseq_bridge.models import weights
+from pipeline.fairseq_bridge.models.weights import AVERAGE, checkpoint_name, checkpoint_update
 from pipeline.run.artifacts import read_manifest
-from pipeline.run.files import complete_folder, file_sha256, write_json
+from pipeline.run.files import complete_folder, digest, file_sha256, write_json
 
 WEIGHTS = "weights.safetensors"
 _MADE = "made.json"
@@ -61,63 +63,98 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {path.name: file_sha256(path) for path in sorted(files)}
 
 
-AVERAGE = "average.safetensors"
-_NEEDED = ("model", "seed", "vocabulary_sha256", "weights")
-_CHECKPOINT = re.compile(r"update_(\d+)\.safetensors")
+_REQUIRED = ("model", "seed", "vocabulary_sha256", "weights")
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """The part of one seed; description: the content of its model.json."""
+    """The training of one seed; `description` is the content of its model.json."""
 
     folder: Path
-    description: dict[str, Any]
+    description: Mapping[str, Any]
 
     @property
     def name(self) -> str:
         """Name of the part, `seed_{seed}`."""
         return self.folder.name
 
-    def checkpoints(self) -> list[str]:
-        """File names of the checkpoints that were kept, oldest first."""
-        names = [name for name in self.description["weights"] if _CHECKPOINT.fullmatch(name)]
-        return sorted(names, key=update_of)
+    def updates(self) -> list[int]:
+        """Updates of the checkpoints that the run keeps, oldest first."""
+        updates = (checkpoint_update(name) for name in self.description["weights"])
+        return sorted(update for update in updates if update is not None)
 
-    def member(self, name: str, weights: str) -> Member:
-        """The member called `name` whose weights are the file `weights` of this run.
+    def average(self) -> Member:
+        """The member whose weights are the average of the run's last checkpoints."""
+        return self._member(self.name, AVERAGE, self.description.get("updates"))
 
-        Raises DataError where model.json does not list that file.
-        """
-        sha256 = self.description["weights"].get(weights)
+    def checkpoint(self, update: int) -> Member:
+        """The member whose weights are those after an update."""
+        name = checkpoint_name(update)
+        return self._member(f"{self.name}.{Path(name).stem}", name, update)
+
+    def _member(self, name: str, file: str, update: int | None) -> Member:
+        sha256 = self.description["weights"].get(file)
         if sha256 is None:
             raise DataError(
-                f"{self.folder / 'model.json'} must list the weights of member {name}, "
-                f"got none called {weights}"
+                f"{self.folder / 'model.json'}: {file} is not listed (weights of member {name}). "
+                "Run python -m stages.train again."
             )
-        whole = self.description.get("updates")
         return Member(
             name,
-            self.folder / weights,
+            self.folder / file,
             sha256,
             int(self.description["seed"]),
             self.description,
-            whole if weights == AVERAGE else update_of(weights),
-            {f"{self.name}/{weights}": sha256},
+            update,
+            {f"{self.name}/{file}": sha256},
         )
 
 
-def update_of(checkpoint: str) -> int:
-    """The update of training after which a checkpoint was written."""
-    found = _CHECKPOINT.fullmatch(checkpoint)
-    if found is None:
-        raise DataError(f"a checkpoint must be called update_N.safetensors, got {checkpoint}")
-    return int(found[1])
+@dataclass(frozen=True)
+class Training:
+    """Where members come from: the folder {io.root}/train/{task} and runs in it.
+
+    `folder` is None for a training that is only planned: its members have names but no weights.
+    """
+
+    folder: Path | None
+    runs: Sequence[TrainingRun]
+
+    def mean(self, run: TrainingRun, updates: Sequence[int]) -> Member:
+        """The member whose weights are the mean of checkpoints of a run, written once and reused.
+
+        Raises DataError if a checkpoint is missing or damaged.
+        """
+        sources = [run.checkpoint(update) for update in updates]
+        last = sources[-1]
+        if len(sources) == 1:
+            return last
+        member = replace(
+            last,
+            name=f"{last.name}.mean_of_{len(sources)}",
+            made_from={
+                key: sha256 for source in sources for key, sha256 in source.made_from.items()
+            },
+        )
+        if self.folder is None:
+            return member
+        code = file_sha256(Path(weights.__file__))
+        key = digest(code, [source.sha256 for source in sources])
+        folder = made_folder(self.folder) / key
+        hashes = made(folder, partial(_average, sources))
+        return replace(member, weights=folder / WEIGHTS, sha256=hashes[WEIGHTS])
+
+
+def _average(sources: Sequence[Member], folder: Path) -> None:
+    for source in sources:
+        source.check_weights()
+    weights.average_weights([source.weights for source in sources], folder / WEIGHTS)
 
 
 def read_runs(train_folder: Path, seeds: Sequence[int]) -> list[TrainingRun]:
-    """The runs of these seeds, in their order.
+    """Read the training runs of these seeds, in this order.
 
-    Raises DataError where a seed was not trained or model.json is damaged.
+    Raises DataError if a seed was not trained or its model.json is damaged.
     """
     trained = read_manifest(train_folder) if seeds else {}
     runs = []
@@ -125,25 +162,38 @@ def read_runs(train_folder: Path, seeds: Sequence[int]) -> list[TrainingRun]:
         name = f"seed_{seed}"
         if name not in trained:
             raise DataError(
-                f"{train_folder}: ensemble.seeds must be trained, got {seed} where there are "
-                f"{', '.join(sorted(trained))}"
+                f"ensemble.seeds: seed {seed} was not trained ({train_folder} has "
+                f"{', '.join(sorted(trained))}). Run python -m stages.train with these seeds."
             )
         folder = train_folder / name
         runs.append(TrainingRun(folder, _description(folder / "model.json")))
     return runs
 
 
+def planned_training(train: Mapping[str, Any], seeds: Sequence[int]) -> Training:
+    """The training that settings of group `train` describe, with the weights that it will keep."""
+    files = [*map(checkpoint_name, weights.kept_updates(train)), AVERAGE]
+    description = {
+        "model": {},
+        "updates": int(train["updates"]),
+        "vocabulary_sha256": "",
+        "weights": dict.fromkeys(files, ""),
+    }
+    runs = [TrainingRun(Path(f"seed_{seed}"), description | {"seed": seed}) for seed in seeds]
+    return Training(None, runs)
+
+
 def _description(path: Path) -> dict[str, Any]:
-    """The content of a model.json, with the keys that members are used by."""
+    """The content of a model.json, with the keys that members need."""
     if not path.is_file():
-        raise DataError(f"{path} must exist: {path.parent.name} has no description")
+        raise DataError(f"{path}: no such file. Run python -m stages.train again.")
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         description = None
-    if not isinstance(description, dict) or not description.keys() >= set(_NEEDED):
+    if not isinstance(description, dict) or not description.keys() >= set(_REQUIRED):
         raise DataError(
-            f"{path} must be JSON with {', '.join(_NEEDED)}, got a damaged file: "
-            "run python -m stages.train again"
+            f"{path}: damaged, or without some of the keys {', '.join(_REQUIRED)}. "
+            "Run python -m stages.train again."
         )
     return description

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.fairseq_bridge.members.costs import ModelCosts
+from pipeline.plan.costs import ModelCosts
 from pipeline.run.settings import PipelineConfig, plain
 
 # Share of the peak that training has: of translation by Ott et al. 2018, table 1 (8 V100: 143,000
@@ -128,11 +128,10 @@ def this_machine(
 
 
 def _models(config: PipelineConfig, vocab_size: int, count: int) -> tuple[Any, list[Any]]:
-    from pipeline.fairseq_bridge.members.costs import stand_in_dictionary
-    from pipeline.fairseq_bridge.members.member import build_model
-    from pipeline.fairseq_bridge.models.configuration import model_configuration
+    from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
+    from pipeline.plan.costs import placeholder_dictionary
 
-    dictionary = stand_in_dictionary(vocab_size)
+    dictionary = placeholder_dictionary(vocab_size)
     settings = model_configuration(config.model.architecture, plain(config.model.settings))
     return dictionary, [build_model(settings, dictionary, dictionary) for _ in range(count)]
 
@@ -142,14 +141,14 @@ def _training_flops(
 ) -> float:
     import torch
 
-    from pipeline.fairseq_bridge.members.costs import stand_in_source
+    from pipeline.plan.costs import placeholder_source
 
     _, (model,) = _models(config, vocab_size, 1)
     sentence = lengths.source * costs.encoder_flops + lengths.target * costs.decoder_flops
     most = min(config.train.batch_tokens // lengths.source, int(_MOST_FLOPS / (3 * sentence)))
     n_sentence = max(1, most)
-    source = stand_in_source(lengths.source, lengths.bins, n_sentence)
-    target = stand_in_source(lengths.target, None, n_sentence)
+    source = placeholder_source(lengths.source, lengths.bins, n_sentence)
+    target = placeholder_source(lengths.target, None, n_sentence)
     length = torch.full((n_sentence,), lengths.source)
     optimizer = torch.optim.Adam(model.parameters())
 
@@ -169,8 +168,8 @@ def _decoding_flops(
     from pipeline.decoding.beam import beam_search
     from pipeline.decoding.ensemble import as_ensemble
     from pipeline.decoding.test_set import Sentence
-    from pipeline.fairseq_bridge.members.costs import stand_in_source
     from pipeline.fairseq_bridge.members.member import as_member
+    from pipeline.plan.costs import placeholder_source
     from pipeline.run.settings import DecodeConfig
 
     steps = min(_SEARCH_STEPS, lengths.target)
@@ -179,7 +178,7 @@ def _decoding_flops(
     n_member = min(_MOST_MEMBERS, max(1, len(config.ensemble.seeds)))
     n_member = max(1, min(n_member, int(_MOST_FLOPS / sentence)))
     n_sentence = min(config.decode.batch_sentences, int(_MOST_FLOPS / (sentence * n_member)))
-    source = stand_in_source(lengths.source, lengths.bins)[0]
+    source = placeholder_source(lengths.source, lengths.bins)[0]
     frames = source.numpy() if lengths.bins else source.tolist()
     batch = [Sentence(place, frames, None) for place in range(max(1, n_sentence))]
     _, models = _models(config, vocab_size, n_member)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
-from pipeline.fairseq_bridge.members.costs import ModelCosts
+from pipeline.plan.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
 from pipeline.plan.sizes import UNITS_A_WORD
 from pipeline.plan.work import Work

@@ -8,9 +8,10 @@ from math import ceil
 
 from pipeline.data.paper_corpora import SPEECH_FRAMES_A_WORD, TRAINING
 from pipeline.decoding.plan import Part, part_size, plan_parts, shards
-from pipeline.fairseq_bridge.members.costs import ModelCosts
+from pipeline.ensembles import planned_ensembles
+from pipeline.plan.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
-from pipeline.plan.sizes import SetSize, planned_ensembles
+from pipeline.plan.sizes import SetSize
 from pipeline.run.settings import DecodeConfig, PipelineConfig, iterate_values
 from pipeline.store import SUBSET
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
@@ -121,9 +122,9 @@ def training_flops(config: PipelineConfig, costs: ModelCosts, target_share: floa
 
 
 def _planned_jobs(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> list[Part]:
-    main, further = planned_ensembles(config.ensemble, config.train)
+    planned = planned_ensembles(config.ensemble, config.train)
     sets = {role: one for role, one in config.task.test_sets.items() if role in sizes}
-    return plan_parts(main, further, config.decode, sets)
+    return plan_parts(planned.main, planned.further, config.decode, sets)
 
 
 def _settings(config: PipelineConfig) -> int:

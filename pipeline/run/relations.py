@@ -9,9 +9,8 @@ from omegaconf import ListConfig
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pipeline.run.schema import EnsembleConfig, PipelineConfig
+    from pipeline.run.schema import PipelineConfig
 
-_CHECKPOINT_ENSEMBLE = "pipeline.ensembles.kinds.checkpoint"
 
 _SHARED_KINDS = ("held_out", "files")
 _SPEECH_KINDS = ("harder", "meetings", "other_language", "telephone_prompts")
@@ -67,12 +66,9 @@ def name_own_corpora(config: PipelineConfig) -> None:
 def _check_ensembles(config: PipelineConfig) -> None:
     ensemble = config.ensemble
     seeds = list(ensemble.seeds)
-    is_imported = "checkpoints" in ensemble.settings  # such members need no training run
-    if len(set(seeds)) != len(seeds) or not (seeds or is_imported):
-        raise ConfigError(f"ensemble.seeds: must be distinct, at least one (got {seeds}).")
-    _check_checkpoints(config, ensemble)
+    if len(set(seeds)) != len(seeds):
+        raise ConfigError(f"ensemble.seeds: must be distinct (got {seeds}).")
     for key, further in ensemble.also.items():
-        _check_checkpoints(config, further)
         if further.name != key:
             raise ConfigError(
                 f"ensemble.also.{key}: its key must be its name (got {further.name}). "
@@ -173,19 +169,6 @@ def _check_speech(config: PipelineConfig) -> None:
         raise ConfigError(
             f"model.settings.input_feat_per_channel: must be data.speech.feature_bins="
             f"{speech.feature_bins} (got {model_bins})."
-        )
-
-
-def _check_checkpoints(config: PipelineConfig, ensemble: EnsembleConfig) -> None:
-    """Members of a checkpoint ensemble must be among the checkpoints that training keeps."""
-    counts = {name: ensemble.settings.get(name, 0) for name in ("members", "average", "every")}
-    if ensemble._target_ != _CHECKPOINT_ENSEMBLE or {*map(type, counts.values())} != {int}:
-        return
-    needed = counts["average"] + (counts["members"] - 1) * counts["every"]
-    if needed > config.train.keep_checkpoints:
-        raise ConfigError(
-            f"train.keep_checkpoints: must be at least {needed} for ensemble {ensemble.name} "
-            f"(got {config.train.keep_checkpoints})."
         )
 
 

@@ -81,6 +81,7 @@ def typed(config: DictConfig) -> PipelineConfig:
         raise ConfigError(_schema_message(error, config)) from None
     _check_rules(PipelineConfig, cast(DictConfig, merged), "")
     check_relations(cast(PipelineConfig, merged))
+    _check_training_of_ensembles(cast(PipelineConfig, merged))
     name_own_corpora(cast(PipelineConfig, merged))
     OmegaConf.set_readonly(merged, True)
     return cast(PipelineConfig, merged)
@@ -138,6 +139,18 @@ def implementation(dotted: str, key: str) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(f"{key}: must name a function (got {dotted!r}).")
     return cast(Callable[..., Any], function)
+
+
+def _check_training_of_ensembles(config: PipelineConfig) -> None:
+    """Let each registered kind of ensemble check that training gives what it needs."""
+    chosen = {"ensemble": config.ensemble} | {
+        f"ensemble.also.{key}": further for key, further in config.ensemble.also.items()
+    }
+    for key, ensemble in chosen.items():
+        function = implementation(ensemble._target_, f"{key}._target_")
+        kind = getattr(function, "kind", None)  # see pipeline.ensembles.kinds
+        if kind is not None:
+            kind.check_training(ensemble, config.train)
 
 
 def unknown_key_message(key: str, choices: list[str], where: str) -> str:

@@ -30,8 +30,9 @@ from pipeline.fairseq_bridge.corpus.binarised import (
     write_dictionaries,
     write_split,
 )
-from pipeline.fairseq_bridge.members.member import FairseqMember, build_model, load_weights
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
+from pipeline.fairseq_bridge.models.weights import load_weights
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.trainer import train_member
 from pipeline.run.settings import CONF, ROOT, DecodeConfig

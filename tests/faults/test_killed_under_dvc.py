@@ -86,7 +86,7 @@ def test_case_19_killed_training_goes_on(
         REPRO, cwd=clone, env=environment_of_copy(), capture_output=True, text=True, check=False
     )
     assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-4000:]
-    assert "goes on after update" in again.stdout + again.stderr
+    assert "resumes after update" in again.stdout + again.stderr
     assert _weights(trained) == _weights(whole)
     assert (trained / "seed_1" / "curve.csv").read_bytes() == (
         whole / "seed_1" / "curve.csv"

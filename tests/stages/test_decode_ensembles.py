@@ -9,8 +9,7 @@ import torch
 
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
-from pipeline.fairseq_bridge.members.member import build_model
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (
@@ -53,7 +52,7 @@ def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> N
 
 
 @pytest.mark.parametrize("own_dictionary", [False, True])
-def test_models_that_the_user_has_decode(
+def test_imported_models_decode(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, own_dictionary: bool
 ) -> None:
     monkeypatch.chdir(root)
@@ -86,9 +85,9 @@ def test_models_that_the_user_has_decode(
     assert f"unknown are {unknown}" in caplog.text
 
 
-def test_models_that_are_not_there_are_named(root: Path) -> None:
+def test_missing_imported_models_are_named(root: Path) -> None:
     given = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
-    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* at least one, got \[\]"):
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .*at least one \(got \[\]\)"):
         decode(settings(root, *given))
-    with pytest.raises(ConfigError, match=r"settings\.checkpoints .* must name a file, got a=\.pt"):
+    with pytest.raises(ConfigError, match=r"settings\.checkpoints .*no such file \(got a=\.pt\)"):
         decode(settings(root, *given, "ensemble.settings.checkpoints=['a=.pt']"))

@@ -46,12 +46,12 @@ def test_a_point_that_fails_has_a_row_with_its_reason(tmp_path: Path) -> None:
     assert result.stderr.splitlines()[-1].startswith(f"{told}ensemble.seeds=[1,9] (")
     failed, done = pd.read_csv(home / "summary.csv").to_dict("records")
     assert (failed["ensemble.seeds"], done["ensemble.seeds"]) == ("[1,9]", "[1,2]")
-    assert "ensemble.seeds must be trained, got 9" in failed["reason"]
+    assert "ensemble.seeds: seed 9 was not trained" in failed["reason"]
     assert pd.isna(done["reason"])
     numbers = [name for name in done if "/" in name]
     assert numbers
     assert all(pd.isna(failed[name]) and not pd.isna(done[name]) for name in numbers)
-    assert "must be trained, got 9" in (home / "summary.md").read_text()
+    assert "seed 9 was not trained" in (home / "summary.md").read_text()
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     parent, child = sorted(client.search_runs(["1"]), key=lambda run: len(run.data.metrics))
     assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")

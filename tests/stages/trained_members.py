@@ -9,8 +9,7 @@ import torch
 from hydra import compose, initialize_config_dir
 
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
-from pipeline.fairseq_bridge.members.member import build_model
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.models.weights import save_weights
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.files import file_sha256, write_json

@@ -1,1 +1,1 @@
-"""Prepared data in the form that fairseq reads."""
+"""Prepared data in the formats that fairseq and the speech task read."""

@@ -1,4 +1,4 @@
-"""Parallel sub-word text in fairseq's own binarised form."""
+"""Parallel text in fairseq's binarised format, and its dictionaries."""
 
 from __future__ import annotations
 
@@ -9,37 +9,46 @@ from typing import Any
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 
+Subwords = Sequence[str]
+
 
 def load_dictionary(path: Path) -> Any:
-    """fairseq's Dictionary of a dict.{lang}.txt file: its own four symbols, then a unit a line.
+    """Load a fairseq Dictionary: fairseq's four special symbols, then one subword per line.
 
-    Raises DataError where the file is none, as where it names a unit twice.
+    Raises DataError if the file is not a dictionary, for example because it has a duplicate entry.
     """
-    dictionary = import_fairseq("fairseq.data").Dictionary()
+    dictionary = dictionary_of(())
     try:
         with path.open(encoding="utf-8") as file:
             dictionary.add_from_file(file)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).partition(". Duplicate words")[0].split())
-        raise DataError(f"{path} must be a dictionary of fairseq's: {reason}") from None
+        raise DataError(f"{path}: not a fairseq dictionary ({reason}).") from None
     return dictionary
 
 
-Pieces = Sequence[str]
+def dictionary_of(subwords: Iterable[str]) -> Any:
+    """A fairseq Dictionary of fairseq's four special symbols and these subwords."""
+    dictionary = import_fairseq("fairseq.data").Dictionary()
+    for subword in subwords:
+        dictionary.add_symbol(subword)
+    return dictionary
 
 
 def write_dictionaries(folder: Path, languages: Iterable[str], counts: Mapping[str, int]) -> None:
     """Write `dict.{lang}.txt`, the same joint dictionary for every language.
 
-    `counts`: piece -> its count in the training text, in the order of the dictionary; fairseq puts
-    its own four symbols in front. Raises DataError where a piece is one of those.
+    `counts` maps each subword to its count in the training text, in dictionary order; fairseq
+    prepends its four special symbols. Raises DataError if a subword is one of those symbols.
     """
-    dictionary = import_fairseq("fairseq.data").Dictionary()
-    reserved = [piece for piece in counts if piece in dictionary]
+    special = dictionary_of(())
+    reserved = [subword for subword in counts if subword in special]
     if reserved:
-        raise DataError(f"a sub-word unit must not be one of fairseq's symbols, got {reserved[0]}")
+        raise DataError(
+            f"{folder}: a subword must not be one of fairseq's special symbols (got {reserved[0]})."
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{piece} {count}\n" for piece, count in counts.items())
+    text = "".join(f"{subword} {count}\n" for subword, count in counts.items())
     for language in languages:
         path = folder / f"dict.{language}.txt"
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -49,13 +58,13 @@ def write_split(
     folder: Path,
     split: str,
     languages: tuple[str, str],
-    sides: tuple[Iterable[Pieces], Iterable[Pieces]],
+    sides: tuple[Iterable[Subwords], Iterable[Subwords]],
 ) -> None:
-    """Write `{split}.{src}-{tgt}.{lang}.bin` and `.idx` (mmap) of both sides.
+    """Write `{split}.{src}-{tgt}.{lang}.bin` and `.idx` (mmap) for source and target.
 
-    `sides`: [sentence][token] pieces of source and target; the dictionaries must be there. A piece
-    that is not in the dictionary becomes <unk>; every sentence ends in EOS. Raises DataError where
-    the sides have unequal counts.
+    `sides` holds the subwords [sentence][token] of source and target. The dictionaries must exist
+    in `folder`. Subwords outside the dictionary become <unk>, and every sentence ends with EOS.
+    Raises DataError if source and target have different numbers of sentences.
     """
     import torch
 
@@ -67,13 +76,13 @@ def write_split(
         dictionary = dictionary_class.load(str(folder / f"dict.{language}.txt"))
         prefix = folder / f"{split}.{'-'.join(languages)}.{language}"
         builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
-        for pieces in side:
-            tokens = [dictionary.index(piece) for piece in pieces]
+        for subwords in side:
+            tokens = [dictionary.index(subword) for subword in subwords]
             builder.add_item(torch.tensor([*tokens, dictionary.eos()], dtype=torch.int32))
             counts[-1] += 1
         builder.finalize(f"{prefix}.idx")
     if counts[0] != counts[1]:
         raise DataError(
-            f"{split} must have equally many source and target sentences, "
-            f"got {counts[0]} and {counts[1]}"
+            f"{folder / split}: source and target must have the same number of sentences "
+            f"(got {counts[0]} and {counts[1]})."
         )

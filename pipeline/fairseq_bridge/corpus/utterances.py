@@ -1,4 +1,4 @@
-"""The features of a set of utterances in an HDF5 file, read one utterance at a time."""
+"""Features of utterances in an HDF5 file, read one utterance at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Features = NDArray[np.float32]
 
 
 class UtteranceFile:
-    """Features and, of a set for training, target units; S utterances of F frames in all.
+    """S utterances of F frames in total, with target tokens if the set is for training.
 
-    The file: `/utterance/frame_offset` [S + 1], `/frame/feature` [F, bin] and, where there are
-    targets, `/utterance/token_offset` [S + 1] and `/token/id` [T] without EOS. In memory are
-    n_frame [S], n_token [S] (0 without targets) and token_id [T]; frames are read when asked for.
-    Raises DataError where the file is none such.
+    File format: `/utterance/frame_offset` [S + 1] and `/frame/feature` [F, bin]; with targets also
+    `/utterance/token_offset` [S + 1] and `/token/id` [T], without EOS. `n_frame` [S], `n_token` [S]
+    (0 without targets) and `token_id` [T] are kept in memory; frames are read on demand. Raises
+    DataError if the file is damaged or has another format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +36,10 @@ class UtteranceFile:
                 self.token_id = self._file["/token/id"][()]
                 token_offset = self._offsets("/utterance/token_offset", len(self.token_id))
         except (OSError, KeyError, AttributeError, IndexError, ValueError) as error:
-            raise DataError(f"{path} must be a whole file of utterances, got {error}") from None
+            raise DataError(
+                f"{path}: not a complete file of utterances ({error}). "
+                "Run python -m stages.prepare again."
+            ) from None
         self._token_offset = token_offset
         self.n_frame = np.diff(self._frame_offset)
         self.n_token = np.diff(token_offset)
@@ -44,27 +47,27 @@ class UtteranceFile:
     def __len__(self) -> int:
         return len(self.n_frame)
 
-    def features(self, place: int) -> Features:
-        """The frames of an utterance [frame, bin].
+    def features(self, index: int) -> Features:
+        """Features of one utterance [frame, bin].
 
-        Raises DataError where a value is not finite, or the file does not have that utterance.
+        Raises DataError if a value is not finite or there is no such utterance.
         """
-        if not 0 <= place < len(self):
-            raise DataError(f"{self.path} must hold utterance {place}, got {len(self)} utterances")
-        start, stop = self._frame_offset[place], self._frame_offset[place + 1]
-        found: Features = self._feature[start:stop].astype(np.float32, copy=False)
-        if not np.isfinite(found).all():
-            raise DataError(f"{self.path}: the features of utterance {place} must be finite")
-        return found
+        if not 0 <= index < len(self):
+            raise DataError(f"{self.path}: no utterance {index} (it has {len(self)} utterances).")
+        start, stop = self._frame_offset[index], self._frame_offset[index + 1]
+        features: Features = self._feature[start:stop].astype(np.float32, copy=False)
+        if not np.isfinite(features).all():
+            raise DataError(f"{self.path}: features of utterance {index} must be finite.")
+        return features
 
-    def tokens(self, place: int) -> NDArray[np.int64]:
-        """The target units of an utterance [token], without EOS."""
-        start, stop = self._token_offset[place], self._token_offset[place + 1]
-        found: NDArray[np.int64] = self.token_id[start:stop].astype(np.int64)
-        return found
+    def tokens(self, index: int) -> NDArray[np.int64]:
+        """Target token ids of one utterance [token], without EOS."""
+        start, stop = self._token_offset[index], self._token_offset[index + 1]
+        tokens: NDArray[np.int64] = self.token_id[start:stop].astype(np.int64)
+        return tokens
 
     def _offsets(self, name: str, total: int) -> NDArray[np.int64]:
         offsets: NDArray[np.int64] = self._file[name][()].astype(np.int64)
         if offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():
-            raise ValueError(f"{name} that does not go from 0 up to {total}")
+            raise ValueError(f"{name} must rise from 0 to {total}")
         return offsets

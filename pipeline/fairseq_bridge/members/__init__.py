@@ -1,1 +1,1 @@
-"""fairseq models as members of an ensemble."""
+"""Trained models as members of an ensemble, ready to decode."""

@@ -1,4 +1,4 @@
-"""Dropout with one mask that stays: folded into the weights, so that the model is a fixed one."""
+"""Dropout with a fixed mask, folded into the weights so that a member is one fixed model."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from pipeline.fairseq_bridge import import_fairseq
 def fold_dropout(model: Any, rate: float | None, seed: int) -> None:
     """Drop the same units of every transformer layer for every token, in place.
 
-    What a layer adds to its input loses units at the outputs of attention and of the feed-forward
-    network, and hidden units of the latter; what is kept is scaled up by 1 / (1 - rate), as in
-    training. rate: None stands for the model's own rates. Dropout of embeddings and of attention
-    weights has no fixed units that weights could hold, and is left out. Raises ConfigError where
-    nothing would be dropped: there is no such layer, or the model was trained without dropout.
+    Units are dropped from the outputs of attention and of the feed-forward network, and from the
+    hidden layer of the latter; the others are scaled by 1 / (1 - rate), as in training. `rate` None
+    stands for the model's own rates. Dropout of embeddings and of attention weights is left out,
+    because it cannot be folded into weights. Raises ConfigError if nothing would be dropped: the
+    model has no such layer, or was trained without dropout.
     """
     transformer = import_fairseq("fairseq.modules.transformer_layer")
-    kinds = (transformer.TransformerEncoderLayerBase, transformer.TransformerDecoderLayerBase)
+    layer_types = (transformer.TransformerEncoderLayerBase, transformer.TransformerDecoderLayerBase)
     generator = torch.Generator().manual_seed(seed)
-    dropped = 0.0
-    for layer in (module for module in model.modules() if isinstance(module, kinds)):
-        outputs = layer.dropout_module.p if rate is None else rate
-        hidden = layer.activation_dropout_module.p if rate is None else rate
-        dropped += outputs + hidden
+    total_rate = 0.0
+    for layer in (module for module in model.modules() if isinstance(module, layer_types)):
+        output_rate = layer.dropout_module.p if rate is None else rate
+        hidden_rate = layer.activation_dropout_module.p if rate is None else rate
+        total_rate += output_rate + hidden_rate
         attentions = [layer.self_attn, getattr(layer, "encoder_attn", None)]
+        outputs = [attention.out_proj for attention in attentions if attention is not None]
         with torch.no_grad():
-            for linear in (*(one.out_proj for one in attentions if one is not None), layer.fc2):
-                mask = _mask(linear.weight[:, 0], outputs, generator)
+            for linear in (*outputs, layer.fc2):
+                mask = _mask(linear.weight[:, 0], output_rate, generator)
                 linear.weight.mul_(mask[:, None])
                 linear.bias.mul_(mask)
-            layer.fc2.weight.mul_(_mask(layer.fc2.weight[0], hidden, generator))
-    if not dropped:
+            layer.fc2.weight.mul_(_mask(layer.fc2.weight[0], hidden_rate, generator))
+    if not total_rate:
         raise ConfigError(
-            "settings.rate of an ensemble by dropout must be in (0, 1) for a model that was "
-            f"trained without dropout in its transformer layers, got {rate}"
+            "settings.rate of an ensemble by dropout: the model was trained without dropout in its "
+            f"transformer layers (got {rate}). Set a rate in (0, 1)."
         )
 
 
 def _mask(like: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """0 for a dropped unit, 1 / (1 - rate) for one that is kept: [unit], where `like` is."""
+    """Mask [unit], 0 for dropped units and 1 / (1 - rate) for others, on the device of `like`."""
     kept = torch.rand(len(like), generator=generator) >= rate
     return (kept / (1 - rate)).to(like)

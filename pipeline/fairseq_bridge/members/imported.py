@@ -1,4 +1,4 @@
-"""fairseq's own checkpoints, read without running what is in them, as weights and a description."""
+"""Conversion of fairseq checkpoints to weights and a description, without running pickled code."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.models.weights import DAMAGE, save_weights
 
 
 def convert_checkpoint(
     path: Path, source_dictionary: Path, target_dictionary: Path, out: Path
 ) -> dict[str, Any]:
-    """Write the weights of a fairseq checkpoint to a safetensors file; its description.
+    """Write the weights of a fairseq checkpoint to a safetensors file; return its description.
 
-    The description has the keys of a model.json, but for those of weights and vocabulary. Raises
-    DataError, naming the checkpoint, where it is damaged, holds objects of other classes than
-    fairseq stores, is of another architecture than a transformer, or does not fit the dictionaries.
+    The description has the keys of a model.json except those of weights and vocabulary. Raises
+    DataError if the checkpoint is damaged, holds objects of classes that fairseq does not store, is
+    not a transformer, or does not fit the dictionaries.
     """
-    from pipeline.fairseq_bridge.members.member import build_model
-
     state = _read(path)
     model_settings = _model_settings(state, path)
     configuration = _configuration(model_settings, path)
@@ -40,18 +38,18 @@ def convert_checkpoint(
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is not None and len(embeddings) != len(dictionary):
             raise DataError(
-                f"{path} must be trained with the {len(dictionary)} units of {dictionary_path}, "
-                f"got {len(embeddings)}"
+                f"{path}: trained with {len(embeddings)} vocabulary entries, but "
+                f"{dictionary_path} has {len(dictionary)}. Give the checkpoint's dictionaries."
             )
     try:
         model = build_model(configuration, source, target)
-    except ValueError as error:  # as where one matrix is to serve two vocabularies
-        raise DataError(f"{path} must suit its dictionaries: {error}") from None
+    except ValueError as error:  # for example, shared embeddings of two vocabularies
+        raise DataError(f"{path}: does not fit its dictionaries ({error}).") from None
     try:
-        model.load_state_dict(state["model"])  # fairseq brings names of its older versions up
+        model.load_state_dict(state["model"])  # upgrades the names of older fairseq versions
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{path} must hold the weights of its own model: {reason}") from None
+        raise DataError(f"{path}: weights do not fit its own model settings ({reason}).") from None
     save_weights(model.state_dict(), out)
     return {
         "architecture": model_settings["_name"],
@@ -64,11 +62,11 @@ def convert_checkpoint(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The content of a checkpoint; no code of the file runs."""
+    """Read a checkpoint without running code from the file."""
     import numpy as np
     import torch
 
-    # What fairseq puts beside tensors and plain values: its parsed arguments, and a loss of numpy.
+    # Besides tensors and plain values, fairseq stores parsed arguments and a numpy loss.
     scalar: Any = np.float64(0).__reduce__()[0]
     allowed: list[Any] = [
         Namespace,
@@ -82,69 +80,69 @@ def _read(path: Path) -> dict[str, Any]:
         with torch.serialization.safe_globals(allowed):
             state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        found = re.search(r"(?:GLOBAL|class|Type|type) ([\w.]+)", str(error))
-        what = f"objects of {found[1]}" if found else "something else"
+        match = re.search(r"(?:GLOBAL|class|Type|type) ([\w.]+)", str(error))
+        content = f"objects of {match[1]}" if match else "other objects"
         raise DataError(
-            f"{path} must hold tensors, plain values and parsed arguments alone, got {what}"
+            f"{path}: only tensors, plain values and parsed arguments are allowed (got {content})."
         ) from None
     except DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path} must be a whole fairseq checkpoint: {reason}") from None
+        raise DataError(f"{path}: damaged or not a fairseq checkpoint ({reason}).") from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):
-        raise DataError(f"{path} must be a fairseq checkpoint with a model, got none")
+        raise DataError(f"{path}: a fairseq checkpoint without a model.")
     return state
 
 
 def _model_settings(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The settings of the model, flat as fairseq's arguments or nested; its name in `_name`."""
+    """Settings of the model, either flat as fairseq's arguments or nested, with its `_name`."""
     arguments = state.get("args")
     if arguments is None:
         arguments = (state.get("cfg") or {}).get("model")
-    found = vars(arguments) if isinstance(arguments, Namespace) else arguments
-    name = None if not found else found.get("_name") or found.get("arch")
-    if not found or not name:
-        raise DataError(f"{path} must hold the settings of its model (args or cfg), got none")
-    return {**found, "_name": name}
+    settings = vars(arguments) if isinstance(arguments, Namespace) else arguments
+    name = None if not settings else settings.get("_name") or settings.get("arch")
+    if not settings or not name:
+        raise DataError(f"{path}: has no settings of its model (args or cfg).")
+    return {**settings, "_name": name}
 
 
 def _configuration(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The model's full configuration, as in a model.json.
+    """Full configuration of the model, as in a model.json.
 
-    fairseq's own conversion of arguments clears Hydra's global state, so it is not used.
+    fairseq's own conversion of arguments clears Hydra's global state and cannot be used.
     """
     models = import_fairseq("fairseq.models")
     transformer = import_fairseq("fairseq.models.transformer")
     name = settings["_name"]
-    kind = models.ARCH_MODEL_REGISTRY.get(name) or models.MODEL_REGISTRY.get(name)
-    if kind not in (transformer.TransformerModel, transformer.TransformerModelBase):
-        raise DataError(f"{path} must be a transformer of fairseq, got the architecture {name}")
+    model_class = models.ARCH_MODEL_REGISTRY.get(name) or models.MODEL_REGISTRY.get(name)
+    if model_class not in (transformer.TransformerModel, transformer.TransformerModelBase):
+        raise DataError(f"{path}: only fairseq's transformers can be imported (got {name}).")
     arguments = Namespace(**settings)
     if name in models.ARCH_CONFIG_REGISTRY and "encoder" not in settings:
         models.ARCH_CONFIG_REGISTRY[name](arguments)
     try:
-        found = _given(transformer.TransformerConfig.from_namespace(arguments))
-        return model_configuration("transformer", found)
+        explicit = _explicit_settings(transformer.TransformerConfig.from_namespace(arguments))
+        return model_configuration("transformer", explicit)
     except (OmegaConfBaseException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path} must hold settings of a transformer: {reason}") from None
+        raise DataError(f"{path}: not the settings of a transformer ({reason}).") from None
 
 
-def _given(settings: Any) -> dict[str, Any]:
-    """A configuration's values, without those that stand for a default elsewhere."""
-    found = {}
+def _explicit_settings(settings: Any) -> dict[str, Any]:
+    """Values of a configuration, without those that refer to other settings."""
+    explicit = {}
     for field in fields(settings):
         value = getattr(settings, field.name)
         if isinstance(value, str) and OmegaConf.is_interpolation(OmegaConf.create([value]), 0):
             continue
-        found[field.name] = _given(value) if is_dataclass(value) else value
-    return found
+        explicit[field.name] = _explicit_settings(value) if is_dataclass(value) else value
+    return explicit
 
 
 def _training_setting(state: Mapping[str, Any], section: str, name: str) -> Any:
-    """A plain setting of the training, None where the checkpoint does not tell it."""
+    """A plain setting of the training, None if the checkpoint does not have it."""
     arguments = state.get("args") or (state.get("cfg") or {}).get(section)
-    found = vars(arguments) if isinstance(arguments, Namespace) else arguments or {}
-    value = found.get(name)
+    settings = vars(arguments) if isinstance(arguments, Namespace) else arguments or {}
+    value = settings.get(name)
     return value if isinstance(value, int | str) else None
 
 

@@ -1,4 +1,4 @@
-"""fairseq's transformers of one architecture as one model: weights stacked along a member axis."""
+"""fairseq transformers of one architecture as one model, with weights stacked by member."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from torch.nn import functional
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.members.member import FairseqMember
 
-# What a layer may have beyond the original transformer; None where it is off.
+# Optional parts of a fairseq layer that the original transformer lacks; None if unused.
 _EXTRAS = ("c_attn", "attn_ln", "ffn_layernorm", "w_resid")
 
 
 def can_stack(members: Sequence[FairseqMember]) -> bool:
-    """Whether the decoders are plain transformers that differ in nothing but their weights."""
+    """Whether the decoders are plain transformers that differ only in their weights."""
     transformer = import_fairseq("fairseq.models.transformer")
-    kinds = (transformer.TransformerModel, transformer.TransformerModelBase)
+    model_types = (transformer.TransformerModel, transformer.TransformerModelBase)
     models = [member.model for member in members]
     return (
-        all(type(model) in kinds for model in models)
+        all(type(model) in model_types for model in models)
         and all(model.decoder.cfg == models[0].decoder.cfg for model in models)
         and _is_plain(models[0].decoder)
     )
@@ -33,23 +33,27 @@ def can_stack(members: Sequence[FairseqMember]) -> bool:
 def _is_plain(decoder: Any) -> bool:
     if decoder.cfg.base_layers or decoder.cfg.cross_self_attention:
         return False
-    attentions = [one for layer in decoder.layers for one in (layer.self_attn, layer.encoder_attn)]
+    attentions = [
+        attention for layer in decoder.layers for attention in (layer.self_attn, layer.encoder_attn)
+    ]
     return (
         decoder.adaptive_softmax is None
         and decoder.project_in_dim is None
         and decoder.project_out_dim is None
         and decoder.layernorm_embedding is None
         and all(getattr(layer, name) is None for layer in decoder.layers for name in _EXTRAS)
-        and all(one is not None and one.bias_k is None for one in attentions)
-        and not any(one.add_zero_attn for one in attentions)
+        and all(
+            attention is not None and attention.bias_k is None and not attention.add_zero_attn
+            for attention in attentions
+        )
     )
 
 
 class StackedTransformers:
-    """An EnsembleModel of members for which `can_stack` holds; the decoders take a step as one.
+    """An EnsembleModel whose decoders take each step together, for members that `can_stack`.
 
-    Encoders run in turn, once a sentence. Its logits are those of the members in turn, up to
-    rounding.
+    Encoders run one after the other, once per sentence. Logits equal those of the members one after
+    the other up to rounding.
     """
 
     def __init__(self, members: Sequence[FairseqMember]) -> None:
@@ -63,29 +67,31 @@ class StackedTransformers:
         self.max_source_tokens = members[0].max_source_tokens
         self.max_target_tokens = members[0].max_target_tokens
         with torch.inference_mode():
-            self._embedding = [one.embed_tokens.weight for one in decoders]
-            # Copied, so that the largest product of all reads it in the order of memory.
-            self._output = torch.stack([one.output_projection.weight.t() for one in decoders])
+            self._embedding = [decoder.embed_tokens.weight for decoder in decoders]
+            # A contiguous copy, because this is the operand of the largest product.
+            self._output = torch.stack(
+                [decoder.output_projection.weight.t() for decoder in decoders]
+            )
             self._layers = [
-                _Layer([one.layers[depth] for one in decoders])
+                _Layer([decoder.layers[depth] for decoder in decoders])
                 for depth in range(len(decoders[0].layers))
             ]
-            norms = [one.layer_norm for one in decoders]
+            norms = [decoder.layer_norm for decoder in decoders]
             self._norm = None if norms[0] is None else _Norm(norms)
             self._logits = self._output.new_empty(0)
 
     @torch.inference_mode()
     def encode(self, source: Tensor) -> _State:
-        """State of one row a sentence; source [sentence, token], padded at the right."""
-        encoded = [member.encoded(source) for member in self._members]
-        output = torch.stack([one["encoder_out"][0].transpose(0, 1) for one in encoded])
+        """Initial state, one row per sentence, of source [sentence, token], padded on the right."""
+        encoded = [member.encoded(source)["encoder_out"][0] for member in self._members]
+        output = torch.stack([states.transpose(0, 1) for states in encoded])
         padding = source.to(output.device).eq(self.pad)
         mask = output.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
         return _State(
             1,
             mask[:, None, None, :] if padding.any() else None,
             [layer.cross_keys_values(output) for layer in self._layers],
-            [layer.no_cache(self.n_member, len(source)) for layer in self._layers],
+            [layer.new_cache(self.n_member, len(source)) for layer in self._layers],
         )
 
     @torch.inference_mode()
@@ -93,13 +99,13 @@ class StackedTransformers:
         """Logits of the next token [row, member, vocab] after prefix [row, token]."""
         prefix = prefix.to(self._output.device)
         last = prefix[:, -1]
-        x = torch.stack([one.index_select(0, last) for one in self._embedding])
+        x = torch.stack([embedding.index_select(0, last) for embedding in self._embedding])
         x *= self._decoders[0].embed_scale
         if self._decoders[0].embed_positions is not None:
             x += torch.stack(
                 [
-                    one.embed_positions(prefix[:1], incremental_state={})[:, -1]
-                    for one in self._decoders
+                    decoder.embed_positions(prefix[:1], incremental_state={})[:, -1]
+                    for decoder in self._decoders
                 ]
             )
         for layer, cross, cache in zip(self._layers, state.cross, state.cache, strict=True):
@@ -115,7 +121,7 @@ class StackedTransformers:
 
     @torch.inference_mode()
     def reorder(self, state: _State, row: Tensor, beam: int) -> _State:
-        """State of the rows row [new row], from now on `beam` of a sentence in succession."""
+        """State of the rows `row` [new row], now `beam` consecutive ones per sentence."""
         row = row.to(self._output.device)
         sentence = row[::beam] // state.beam
         mask, cross = state.mask, state.cross
@@ -125,21 +131,23 @@ class StackedTransformers:
                 (keys.index_select(1, sentence), values.index_select(1, sentence))
                 for keys, values in cross
             ]
-        cache = [(_grown(keys, row), _grown(values, row)) for keys, values in state.cache]
+        cache = [(_extended(keys, row), _extended(values, row)) for keys, values in state.cache]
         return _State(beam, mask, cross, cache)
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
-        """Logits of every next token [token, member, vocab], one sentence after the other."""
-        each = [member.force(source, prefix, length) for member in self._members]
-        for sentence in zip(*each, strict=True):
-            yield torch.stack(sentence, dim=1)
+        """Yield the logits of every next token [token, member, vocab] of each sentence."""
+        by_member = [member.force(source, prefix, length) for member in self._members]
+        for logits in zip(*by_member, strict=True):
+            yield torch.stack(logits, dim=1)
 
 
 @dataclass
 class _State:
-    """mask [sentence, 1, 1, source]; cross, a layer: keys [member, sentence, head, width, source]
-    and values [member, sentence, head, source, width]; cache, a layer: keys and values
-    [token, member, row, head, width], whose last token is still to be filled in.
+    """Attention mask, keys and values.
+
+    mask: [sentence, 1, 1, source]. cross, per layer: keys [member, sentence, head, width, source]
+    and values [member, sentence, head, source, width]. cache, per layer: keys and values
+    [token, member, row, head, width], where the next step fills in the last token.
     """
 
     beam: int
@@ -148,38 +156,38 @@ class _State:
     cache: list[tuple[Tensor, Tensor]]
 
 
-def _grown(cache: Tensor, row: Tensor) -> Tensor:
-    """The cache of other rows, with room for one more token: moved and grown in one copy."""
+def _extended(cache: Tensor, row: Tensor) -> Tensor:
+    """The cache of the rows `row` with room for one more token, in a single copy."""
     n_token, n_member, _, *rest = cache.shape
-    grown = cache.new_empty((n_token + 1, n_member, len(row), *rest))
-    torch.index_select(cache, 2, row, out=grown[:n_token])
-    return grown
+    extended = cache.new_empty((n_token + 1, n_member, len(row), *rest))
+    torch.index_select(cache, 2, row, out=extended[:n_token])
+    return extended
 
 
 class _Linear:
-    """A linear map a member: [member, row, in] -> [member, row, out]."""
+    """A linear map per member: [member, row, in] -> [member, row, out]."""
 
     def __init__(self, modules: Sequence[Any], scale: float = 1.0) -> None:
-        self.weight = torch.stack([one.weight.t() for one in modules]) * scale
-        self.bias = torch.stack([one.bias for one in modules])[:, None] * scale
+        self.weight = torch.stack([module.weight.t() for module in modules]) * scale
+        self.bias = torch.stack([module.bias for module in modules])[:, None] * scale
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, x, self.weight)
 
-    def beside(self, *others: _Linear) -> _Linear:
-        """This map with others of the same input as one product: outputs side by side."""
+    def concatenated(self, *maps: _Linear) -> _Linear:
+        """This map and others of the same input as one, with concatenated outputs."""
         joined = copy.copy(self)
-        joined.weight = torch.cat([self.weight, *(one.weight for one in others)], dim=2)
-        joined.bias = torch.cat([self.bias, *(one.bias for one in others)], dim=2)
+        joined.weight = torch.cat([self.weight, *(linear.weight for linear in maps)], dim=2)
+        joined.bias = torch.cat([self.bias, *(linear.bias for linear in maps)], dim=2)
         return joined
 
 
 class _Norm:
-    """A layer norm a member: [member, row, width]."""
+    """A layer norm per member: [member, row, width]."""
 
     def __init__(self, modules: Sequence[Any]) -> None:
-        self.weight = torch.stack([one.weight for one in modules])[:, None]
-        self.bias = torch.stack([one.bias for one in modules])[:, None]
+        self.weight = torch.stack([module.weight for module in modules])[:, None]
+        self.bias = torch.stack([module.bias for module in modules])[:, None]
         self.eps = modules[0].eps
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -191,24 +199,25 @@ class _Layer:
     """One decoder layer of all members, one step at a time."""
 
     def __init__(self, layers: Sequence[Any]) -> None:
-        own, cross = [one.self_attn for one in layers], [one.encoder_attn for one in layers]
+        own = [layer.self_attn for layer in layers]
+        cross = [layer.encoder_attn for layer in layers]
         self.heads = own[0].num_heads
-        query = _Linear([one.q_proj for one in own], own[0].scaling)
-        key = _Linear([one.k_proj for one in own])
-        value = _Linear([one.v_proj for one in own])
-        self.own_query_key_value = query.beside(key, value)
-        self.own_out = _Linear([one.out_proj for one in own])
-        self.cross_query = _Linear([one.q_proj for one in cross], cross[0].scaling)
-        self.cross_key = _Linear([one.k_proj for one in cross])
-        self.cross_value = _Linear([one.v_proj for one in cross])
-        self.cross_out = _Linear([one.out_proj for one in cross])
-        self.widen = _Linear([one.fc1 for one in layers])
-        self.narrow = _Linear([one.fc2 for one in layers])
+        query = _Linear([attention.q_proj for attention in own], own[0].scaling)
+        key = _Linear([attention.k_proj for attention in own])
+        value = _Linear([attention.v_proj for attention in own])
+        self.own_query_key_value = query.concatenated(key, value)
+        self.own_out = _Linear([attention.out_proj for attention in own])
+        self.cross_query = _Linear([attention.q_proj for attention in cross], cross[0].scaling)
+        self.cross_key = _Linear([attention.k_proj for attention in cross])
+        self.cross_value = _Linear([attention.v_proj for attention in cross])
+        self.cross_out = _Linear([attention.out_proj for attention in cross])
+        self.widen = _Linear([layer.fc1 for layer in layers])
+        self.narrow = _Linear([layer.fc2 for layer in layers])
         self.activation = layers[0].activation_fn
         self.norm_first = layers[0].normalize_before
-        self.own_norm = _Norm([one.self_attn_layer_norm for one in layers])
-        self.cross_norm = _Norm([one.encoder_attn_layer_norm for one in layers])
-        self.final_norm = _Norm([one.final_layer_norm for one in layers])
+        self.own_norm = _Norm([layer.self_attn_layer_norm for layer in layers])
+        self.cross_norm = _Norm([layer.encoder_attn_layer_norm for layer in layers])
+        self.final_norm = _Norm([layer.final_layer_norm for layer in layers])
 
     def __call__(
         self,
@@ -218,7 +227,7 @@ class _Layer:
         cache: tuple[Tensor, Tensor],
         beam: int,
     ) -> Tensor:
-        """x [member, row, width] through the layer; fills in the last token of the cache."""
+        """Apply the layer to x [member, row, width]; fills in the last token of the cache."""
         first, last = self.norm_first, not self.norm_first
         y = self.own_norm(x) if first else x
         x = x + self._own_attention(y, *cache)
@@ -231,7 +240,7 @@ class _Layer:
         return self.final_norm(x) if last else x
 
     def cross_keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the source; encoded [member, sentence, source, width]."""
+        """Keys and values of the encoder output [member, sentence, source, width]."""
         n_member, n_sentence, n_source, _ = encoded.shape
         flat = encoded.flatten(1, 2)
         shape = (n_member, n_sentence, n_source, self.heads, -1)
@@ -239,8 +248,8 @@ class _Layer:
         values = self.cross_value(flat).view(shape).transpose(2, 3).contiguous()
         return keys, values
 
-    def no_cache(self, n_member: int, rows: int) -> tuple[Tensor, Tensor]:
-        """Room for the first token of every row."""
+    def new_cache(self, n_member: int, rows: int) -> tuple[Tensor, Tensor]:
+        """Keys and values with room for the first token of every row."""
         width = self.cross_out.weight.shape[1] // self.heads
         shape = (1, n_member, rows, self.heads, width)
         return self.cross_out.weight.new_empty(shape), self.cross_out.weight.new_empty(shape)
@@ -261,5 +270,5 @@ class _Layer:
         score = query.transpose(2, 3) @ keys
         if mask is not None:
             score += mask
-        found = score.softmax(dim=-1) @ values
-        return self.cross_out(found.transpose(2, 3).reshape(n_member, n_row, -1))
+        context = score.softmax(dim=-1) @ values
+        return self.cross_out(context.transpose(2, 3).reshape(n_member, n_row, -1))

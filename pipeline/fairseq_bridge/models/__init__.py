@@ -1,1 +1,1 @@
-"""What training and decoding share: model configuration and weights."""
+"""Model configuration, construction and weights, shared by training and decoding."""

@@ -1,4 +1,7 @@
-"""fairseq's own configuration, built without its parsers, since those clear Hydra's state."""
+"""fairseq's configuration and models, built without fairseq's parsers.
+
+The parsers clear Hydra's global state, so they cannot be used inside a Hydra application.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from pipeline.run.settings import unknown_key_message
 
 
 def model_configuration(architecture: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a fairseq model as plain values: its defaults with ours on top.
+    """All settings of a fairseq model as plain values: its defaults, overridden by `settings`.
 
     Raises ConfigError for an architecture or a setting that fairseq does not have.
     """
     defaults = _model_dataclasses().get(architecture)
     if defaults is None:
         raise ConfigError(
-            f"model.architecture must be one of fairseq's models "
-            f"({', '.join(sorted(_model_dataclasses()))}), got {architecture}"
+            f"model.architecture: not a fairseq model (got {architecture}). "
+            f"Set it to one of {', '.join(sorted(_model_dataclasses()))}."
         )
     defaults = defaults()
     _refuse_unknown(defaults, settings, "model.settings")
@@ -36,8 +39,23 @@ def model_configuration(architecture: str, settings: Mapping[str, Any]) -> dict[
     return {**plain, "_name": architecture}
 
 
+def build_model(model: Mapping[str, Any], source_dictionary: Any, target_dictionary: Any) -> Any:
+    """Build a fairseq model with fresh weights from its full configuration (with `_name`).
+
+    `source_dictionary` is None if sources are not symbols.
+    """
+    translation = import_fairseq("fairseq.tasks.translation")
+    import_fairseq("pipeline.fairseq_bridge.models.vggtransformer")  # registers itself
+    task = translation.TranslationTask(
+        OmegaConf.structured(translation.TranslationConfig), source_dictionary, target_dictionary
+    )
+    # fairseq's defaults refer to each other from the root of its configuration.
+    configuration = OmegaConf.create({"model": dict(model)}).model
+    return import_fairseq("fairseq.models").build_model(configuration, task)
+
+
 def _model_dataclasses() -> dict[str, Any]:
-    """Configuration classes by architecture; fairseq registers none for its own `transformer`."""
+    """Configuration classes by architecture; fairseq does not register one for `transformer`."""
     transformer = import_fairseq("fairseq.models.transformer")
     import_fairseq("pipeline.fairseq_bridge.models.vggtransformer")  # registers itself
     registry = import_fairseq("fairseq.models").MODEL_DATACLASS_REGISTRY
@@ -45,8 +63,8 @@ def _model_dataclasses() -> dict[str, Any]:
 
 
 def _refuse_unknown(defaults: Any, settings: Mapping[str, Any], where: str) -> None:
+    known = {field.name for field in dataclasses.fields(defaults)}
     for name, value in settings.items():
-        known = {one.name for one in dataclasses.fields(defaults)}
         if name not in known:
             raise ConfigError(unknown_key_message(f"{where}.{name}", sorted(known), where))
         child = getattr(defaults, name)
@@ -63,16 +81,15 @@ def fairseq_configuration(
     lr_scheduler: Mapping[str, Any],
     sections: Mapping[str, Mapping[str, Any]],
 ) -> Any:
-    """A FairseqConfig node from named components and settings of its other sections."""
+    """Build a FairseqConfig from its named components and the settings of its other sections."""
     configs = import_fairseq("fairseq.dataclass.configs")
+    schedulers = import_fairseq("fairseq.optim.lr_scheduler")
     registries = {
         "task": import_fairseq("fairseq.tasks").TASK_DATACLASS_REGISTRY,
         "model": _model_dataclasses(),
         "criterion": import_fairseq("fairseq.criterions").CRITERION_DATACLASS_REGISTRY,
         "optimizer": import_fairseq("fairseq.optim").OPTIMIZER_DATACLASS_REGISTRY,
-        "lr_scheduler": import_fairseq(
-            "fairseq.optim.lr_scheduler"
-        ).LR_SCHEDULER_DATACLASS_REGISTRY,
+        "lr_scheduler": schedulers.LR_SCHEDULER_DATACLASS_REGISTRY,
     }
     configuration = OmegaConf.structured(configs.FairseqConfig)
     OmegaConf.set_struct(configuration, False)
@@ -84,7 +101,7 @@ def fairseq_configuration(
         "lr_scheduler": lr_scheduler,
     }
     for kind, settings in components.items():
-        # fairseq's older components have no configuration class: theirs is what is given.
+        # Older fairseq components have no configuration class.
         known = registries[kind].get(settings["_name"], {})
         defaults = OmegaConf.create(known) if known == {} else OmegaConf.structured(known)
         OmegaConf.set_struct(defaults, False)
@@ -96,7 +113,7 @@ def fairseq_configuration(
 
 
 def translation_task(data: Path, source_language: str, target_language: str) -> dict[str, Any]:
-    """Settings of fairseq's translation task over a binarised folder."""
+    """Settings of fairseq's translation task for a folder of binarised text."""
     return {
         "_name": "translation",
         "data": str(data),

@@ -1,4 +1,4 @@
-"""fairseq's VGG-Transformer, with an encoder that does not see the padding of its batch."""
+"""fairseq's VGG-Transformer, made independent of the padding of its batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_PERIOD_FRAMES = 1024
 
 @contextmanager
 def _examples_of_fairseq() -> Iterator[None]:
-    """fairseq's folder of examples as the package `examples`: so it imports itself."""
+    """Make fairseq's examples importable as the package `examples`, as they import each other."""
 
     def taken() -> dict[str, types.ModuleType]:
         names = [name for name in sys.modules if name.partition(".")[0] == "examples"]
@@ -51,12 +51,13 @@ _LinearizedConvolution = import_fairseq("fairseq.modules").LinearizedConvolution
 
 @dataclass
 class VggTransformerConfig(_dataclass):  # type: ignore[misc, valid-type]
-    """Settings by fairseq's names and with the defaults of its `vggtransformer_2`, and some more.
+    """Settings with fairseq's names and the defaults of its `vggtransformer_2`.
 
-    The four `_config` are strings in fairseq's notation: tuples of layers, or `((...),) * n`.
-    in_channels: frames that are stacked as the channels of one input position. position_rows: sine
-    and cosine rows that are added to the bins, since the model knows no positions otherwise.
-    max_source_positions counts frames, max_target_positions tokens.
+    The four `_config` settings are strings in fairseq's notation: tuples of layers, or
+    `((...),) * n`. Settings of our own are `in_channels`, the number of frames that are stacked as
+    channels of one input position, `position_rows`, the number of sine and cosine rows appended to
+    the bins because the model has no positional encoding, `max_source_positions` in frames and
+    `max_target_positions` in tokens.
     """
 
     input_feat_per_channel: int = 80
@@ -73,7 +74,7 @@ class VggTransformerConfig(_dataclass):  # type: ignore[misc, valid-type]
 
 
 class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
-    """Frames [sentence, frame, bin] are masked after every layer that mixes them over time."""
+    """fairseq's encoder, with padding masked after every layer that mixes frames over time."""
 
     def __init__(self, config: VggTransformerConfig, vgg: list[Any], layers: list[Any]) -> None:
         super().__init__(
@@ -88,13 +89,14 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
         self.max_source_positions = config.max_source_positions
 
     def max_positions(self) -> int:
-        """Most frames of a source."""
+        """Maximum number of frames of a source."""
         return self.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, **_: Any) -> dict[str, Any]:
-        """Source [sentence, frame, bin], any values after src_lengths [sentence] frames.
+        """Encode sources [sentence, frame, bin] of src_lengths [sentence] frames.
 
-        What comes out has the keys and shapes of fairseq's own encoder.
+        Values after the last frame are ignored. The output has the keys and shapes of fairseq's
+        own encoder.
         """
         x, length = self._stacked(src_tokens, src_lengths)
         for block in self.conv_layers:
@@ -112,7 +114,7 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
         return {"encoder_out": x, "encoder_padding_mask": None if mask is None else mask.t()}
 
     def _stacked(self, frames: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
-        """Input [sentence, channel, position, bin] of the convolutions, and its length."""
+        """Input of the convolutions [sentence, channel, position, bin] and its lengths."""
         if self.position_rows:
             rows = _positions(frames.shape[1], self.position_rows).to(frames)
             frames = torch.cat([frames, rows.expand(len(frames), -1, -1)], dim=2)
@@ -125,22 +127,22 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
 
 
 class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
-    """fairseq's decoder, with a length limit, and with its output layer apart where asked for."""
+    """fairseq's decoder, with a length limit and a separate output layer."""
 
     def __init__(self, max_target_positions: int, **settings: Any) -> None:
         super().__init__(**settings)
         self.max_target_positions = max_target_positions
         for module in self.modules():
             if isinstance(module, _LinearizedConvolution):
-                # They clear a cache that is never filled, and torch is about to drop their kind.
+                # These hooks clear a cache that is never filled, and torch deprecates their kind.
                 module._backward_hooks.clear()
 
     def max_positions(self) -> int:
-        """Most tokens of a target."""
+        """Maximum number of tokens of a target."""
         return self.max_target_positions
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """Logits [..., vocab] of features."""
+        """Compute logits [..., vocab] of features."""
         logits: Tensor = self.fc_out(features)
         return logits
 
@@ -151,13 +153,13 @@ class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
         incremental_state: Any = None,
         features_only: bool = False,
     ) -> Any:
-        """As fairseq's, and with features_only what its output layer would be given."""
+        """As in fairseq; with features_only the input of the output layer."""
         output_layer = self._modules["fc_out"]
         if features_only:
             self._modules["fc_out"] = nn.Identity()
         try:
             with warnings.catch_warnings():
-                # fairseq hands torch a mask of numbers beside one of truth values
+                # fairseq passes torch a float mask together with a boolean mask.
                 warnings.filterwarnings("ignore", ".*mismatched key_padding_mask and attn_mask.*")
                 return super().forward(prev_output_tokens, encoder_out, incremental_state)
         finally:
@@ -166,13 +168,13 @@ class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
 
 @_register_model(ARCHITECTURE, dataclass=VggTransformerConfig)
 class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defined]
-    """fairseq's VGG-Transformer under settings that are read, not evaluated, and checked."""
+    """fairseq's VGG-Transformer, with settings that are parsed and checked instead of evaluated."""
 
     @classmethod
     def build_model(cls, args: VggTransformerConfig, task: Any) -> VggTransformer:
-        """A model with fresh weights.
+        """Build a model with fresh weights.
 
-        Raises ConfigError for settings that fairseq's model would take and fail on later.
+        Raises ConfigError for settings that fairseq would accept and fail on later.
         """
         vgg = _layers(args.vggblock_enc_config, "vggblock_enc_config", 5)
         encoder_layers = _layers(args.transformer_enc_config, "transformer_enc_config", 7)
@@ -180,7 +182,7 @@ class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defin
         convolutions = _layers(args.conv_dec_config, "conv_dec_config", 3)
         _check(args, vgg, decoder_layers, convolutions)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torch's weight norm has a successor
+            warnings.simplefilter("ignore", FutureWarning)  # weight norm is deprecated
             decoder = _Decoder(
                 args.max_target_positions,
                 dictionary=task.target_dictionary,
@@ -192,39 +194,41 @@ class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defin
         return cls(_Encoder(args, vgg, encoder_layers), decoder)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As any module's."""
+        """Return the state dict."""
         with warnings.catch_warnings():
-            # fairseq's convolutions hand its arguments on in a way that torch will drop.
+            # fairseq's convolutions pass its arguments by position.
             warnings.filterwarnings("ignore", "Positional args are being deprecated", FutureWarning)
             return super().state_dict(*args, **kwargs)
 
 
 def _within(length: Tensor, n_position: int, like: Tensor) -> Tensor:
-    """1 where there is a frame and 0 where there is padding [sentence, position]."""
+    """1 for frames and 0 for padding [sentence, position]."""
     place = torch.arange(n_position, device=length.device)
     return (place < length[:, None]).to(like)
 
 
 def _positions(n_frame: int, n_row: int) -> Tensor:
-    """Sine and cosine of slow phases [frame, row]; each period is half of the one before."""
+    """Sine and cosine of slow phases [frame, row]; each period is half the previous one."""
     period = _LONGEST_PERIOD_FRAMES / 2.0 ** torch.arange(n_row // 2)
     phase = 2 * torch.pi * torch.arange(n_frame)[:, None] / period
     return torch.cat([phase.sin(), phase.cos()], dim=1)
 
 
 def _layers(text: str, name: str, n_value: int) -> list[Any]:
-    """The tuples of a setting in fairseq's notation: `[(...), (...)]` or `((...),) * n`."""
+    """Parse a setting in fairseq's notation: `[(...), (...)]` or `((...),) * n`."""
     layers, times = re.fullmatch(r"\s*(.*?)\s*(?:\*\s*(\d+)\s*)?", text, re.DOTALL).groups()  # type: ignore[union-attr]
     try:
-        found = list(ast.literal_eval(layers)) * int(times or 1)
+        tuples = list(ast.literal_eval(layers)) * int(times or 1)
     except (ValueError, SyntaxError, TypeError):
-        found = []
-    if not found or not all(isinstance(one, tuple) and len(one) == n_value for one in found):
+        tuples = []
+    if not tuples or not all(
+        isinstance(layer, tuple) and len(layer) == n_value for layer in tuples
+    ):
         raise ConfigError(
-            f"model.settings.{name} must be a string with at least one tuple of {n_value} values, "
-            f"such as ((...),) * 2, got {text!r}"
+            f"model.settings.{name}: must be a string with at least one tuple of {n_value} values, "
+            f"such as ((...),) * 2 (got {text!r})."
         )
-    return found
+    return tuples
 
 
 def _check(
@@ -233,19 +237,19 @@ def _check(
     where = "model.settings"
     if config.enc_output_dim != decoder[0][0]:
         raise ConfigError(
-            f"{where}.enc_output_dim must be the width of the decoder's layers ({decoder[0][0]}), "
-            f"got {config.enc_output_dim}"
+            f"{where}.enc_output_dim: must be the width of the decoder's layers, {decoder[0][0]} "
+            f"(got {config.enc_output_dim})."
         )
     if any(kernel < 2 for _, kernel, _ in convolutions):
         raise ConfigError(
-            f"{where}.conv_dec_config must have kernels > 1, got {config.conv_dec_config}"
+            f"{where}.conv_dec_config: kernels must be at least 2 (got {config.conv_dec_config})."
         )
     if not all(isinstance(pooling, int) for _, _, pooling, _, _ in vgg):
         raise ConfigError(
-            f"{where}.vggblock_enc_config must have whole numbers for pooling, "
-            f"got {config.vggblock_enc_config}"
+            f"{where}.vggblock_enc_config: pooling must be an integer "
+            f"(got {config.vggblock_enc_config})."
         )
     if config.position_rows < 0 or config.position_rows % 2:
         raise ConfigError(
-            f"{where}.position_rows must be an even number >= 0, got {config.position_rows}"
+            f"{where}.position_rows: must be an even number >= 0 (got {config.position_rows})."
         )

@@ -1,18 +1,24 @@
-"""Weights on disk: safetensors, tied tensors once, the same bytes for the same values."""
+"""Weights of a training run on disk: which files there are, and how they are written and read.
+
+Files are safetensors. Tied tensors are stored once, and equal values give equal bytes.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, MachineError
 
 if TYPE_CHECKING:
     import torch
 
-
+AVERAGE = "average.safetensors"
+_CHECKPOINT = re.compile(r"update_(\d+)\.safetensors")
+# What reading a damaged file may raise.
 DAMAGE: tuple[type[Exception], ...] = (
     OSError,
     EOFError,
@@ -26,10 +32,34 @@ DAMAGE: tuple[type[Exception], ...] = (
 )
 
 
-def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
+def kept_updates(train: Mapping[str, Any]) -> list[int]:
+    """Updates whose checkpoints a training run keeps, oldest first.
+
+    These are the last `keep_checkpoints` ones and, if there are several cycles, their ends.
+    """
+    updates, cycles = int(train["updates"]), int(train["cycles"])
+    interval = int(train["checkpoint_interval_updates"])
+    saved = [*range(interval, updates, interval), updates]
+    last = saved[-int(train["keep_checkpoints"]) :]
+    cycle_ends = [cycle * updates // cycles for cycle in range(1, cycles)]
+    return sorted({*last, *cycle_ends})
+
+
+def checkpoint_name(update: int) -> str:
+    """File name of the checkpoint after an update."""
+    return f"update_{update:08d}.safetensors"
+
+
+def checkpoint_update(name: str) -> int | None:
+    """The update of a checkpoint's file name, None for other names."""
+    match = _CHECKPOINT.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def save_weights(state: Mapping[str, torch.Tensor], path: Path) -> None:
     """Write a state dict; of tensors that share memory only the first name is kept.
 
-    Raises MachineError where the file cannot be written, as on a full disk.
+    Raises MachineError if the file cannot be written, for example because the disk is full.
     """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -47,15 +77,52 @@ def save_weights(state: dict[str, torch.Tensor], path: Path) -> None:
         save_file(unique, temporary)
     except SafetensorError as error:
         temporary.unlink(missing_ok=True)
-        raise MachineError(f"{path} must be writable and have room, got '{error}'") from error
+        raise MachineError(
+            f"{path}: could not be written ({error}). Check permissions and free disk space."
+        ) from error
     temporary.chmod(0o644)  # safetensors makes files that only their owner can read
     temporary.replace(path)
 
 
-def average_weights(paths: Sequence[Path], out: Path) -> None:
-    """Write the mean of weight files, reading one at a time; sums in float64, stored as read.
+def load_weights(model: Any, path: Path) -> None:
+    """Load a safetensors file into a model; tied tensors may be stored under any of their names.
 
-    Raises DataError naming the two files whose tensors have other names, shapes or types.
+    Raises DataError if the file is damaged, lacks a tensor, has an unknown tensor or one of another
+    shape, or holds a value that is not finite.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise DataError(f"{path}: damaged safetensors file ({error}).") from None
+    state = model.state_dict()
+    stored_at = {state[name].data_ptr() for name in tensors if name in state}
+    missing = [name for name in state if name not in tensors]
+    untied = [name for name in missing if state[name].data_ptr() not in stored_at]
+    unknown = [name for name in tensors if name not in state]
+    if untied or unknown:
+        raise DataError(
+            f"{path}: must hold exactly the tensors of the model "
+            f"(missing [{', '.join(untied)}], unknown [{', '.join(unknown)}])."
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != state[name].shape:
+            raise DataError(
+                f"{path}: {name} must have shape {tuple(state[name].shape)} "
+                f"(got {tuple(tensor.shape)})."
+            )
+        if not torch.isfinite(tensor).all():
+            raise DataError(f"{path}: {name} must be finite (got NaN or infinity).")
+    model.load_state_dict(tensors, strict=False)
+
+
+def average_weights(paths: Sequence[Path], out: Path) -> None:
+    """Write the mean of weight files, read one at a time; sums are float64, the result as read.
+
+    Raises DataError, naming two files, if their tensors differ in name, shape or type.
     """
     import torch
     from safetensors.torch import load_file
@@ -64,14 +131,17 @@ def average_weights(paths: Sequence[Path], out: Path) -> None:
     sums = {name: tensor.to(torch.float64) for name, tensor in first.items()}
     for path in paths[1:]:
         state = load_file(path)
-        if {name: (t.shape, t.dtype) for name, t in state.items()} != {
-            name: (t.shape, t.dtype) for name, t in first.items()
-        }:
+        if _forms(state) != _forms(first):
             raise DataError(
-                f"checkpoints to average must hold the same tensors, {path} and {paths[0]} differ"
+                f"{path}: tensors differ from those of {paths[0]}. "
+                "Average checkpoints of one training run."
             )
         for name, tensor in state.items():
             sums[name] += tensor
     save_weights(
         {name: (total / len(paths)).to(first[name].dtype) for name, total in sums.items()}, out
     )
+
+
+def _forms(state: Mapping[str, torch.Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}

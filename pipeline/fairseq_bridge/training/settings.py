@@ -1,4 +1,4 @@
-"""A member's job as fairseq's configuration."""
+"""fairseq's configuration of a training job."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from pipeline.fairseq_bridge.models.configuration import (
     model_configuration,
     translation_task,
 )
-from pipeline.fairseq_bridge.training.job import TrainJob
-from pipeline.fairseq_bridge.training.processes import process_settings
+from pipeline.fairseq_bridge.training.job import TrainJob, process_settings
 
 
 @dataclass(frozen=True)
 class Family:
-    """One row of the table below.
+    """What differs between families of tasks.
 
-    `task`: fairseq's settings of the task of a job. `quality`: a number from hypotheses and
-    references [sentence]; it stands in the learning curve in the column `quality_column`.
+    `task` returns fairseq's task settings of a job. `quality` compares hypotheses with references
+    [sentence]; it is the column `quality_column` of the learning curve.
     """
 
     task: Callable[[TrainJob], dict[str, Any]]
@@ -35,8 +34,7 @@ def _translation(job: TrainJob) -> dict[str, Any]:
 
 
 def _speech(job: TrainJob) -> dict[str, Any]:
-    # The module makes its task known to fairseq, so it loads fairseq.
-    from pipeline.fairseq_bridge.training.speech_task import speech_task
+    from pipeline.fairseq_bridge.training.speech_task import speech_task  # loads fairseq
 
     return speech_task(job)
 
@@ -68,15 +66,16 @@ FAMILIES = {
 def training_configuration(job: TrainJob) -> Any:
     """The FairseqConfig of a job.
 
-    Raises ConfigError for a model or a setting of it that fairseq does not have, MachineError where
-    fp16 is asked for without a GPU.
+    Raises ConfigError for a model or a model setting that fairseq does not have, MachineError for
+    fp16 without a GPU.
     """
+    from pipeline.fairseq_bridge.training.schedules import schedule_settings  # loads fairseq
+
     train = job.train
-    learning_rate = float(train["learning_rate"])
-    has_gpu = import_fairseq("torch").cuda.is_available()
-    if train["precision"] == "fp16" and not has_gpu:
+    if train["precision"] == "fp16" and not import_fairseq("torch").cuda.is_available():
         raise MachineError(
-            "train.precision must be fp32 or bf16 on a machine without a GPU, got fp16"
+            "train.precision: fp16 needs a GPU, and this machine has none (got fp16). "
+            "Set it to fp32 or bf16."
         )
     return fairseq_configuration(
         task=FAMILIES[job.family].task(job),
@@ -85,13 +84,13 @@ def training_configuration(job: TrainJob) -> Any:
             "_name": "label_smoothed_cross_entropy",
             "label_smoothing": train["label_smoothing"],
         },
-        optimizer=_optimizer(train, learning_rate),
-        lr_scheduler=_schedule(train, learning_rate),
-        sections=_sections(job, learning_rate),
+        optimizer=_optimizer(train),
+        lr_scheduler=schedule_settings(train),
+        sections=_sections(job),
     )
 
 
-def _sections(job: TrainJob, learning_rate: float) -> dict[str, dict[str, Any]]:
+def _sections(job: TrainJob) -> dict[str, dict[str, Any]]:
     train = job.train
     return {
         "common": {
@@ -104,7 +103,7 @@ def _sections(job: TrainJob, learning_rate: float) -> dict[str, dict[str, Any]]:
         "dataset": {
             "max_tokens": train["batch_tokens"],
             "max_tokens_valid": train["batch_tokens"],
-            # fairseq drops the last sentences of a set that no full multiple holds
+            # With a larger multiple fairseq drops the last sentences of a set.
             "required_batch_size_multiple": 1,
             "num_workers": 0,
             "data_buffer_size": 0,
@@ -113,33 +112,16 @@ def _sections(job: TrainJob, learning_rate: float) -> dict[str, dict[str, Any]]:
             "max_update": train["updates"],
             "update_freq": [train["accumulate_batches"]],
             "clip_norm": train["clip_norm"],
-            "lr": [learning_rate],
+            "lr": [float(train["learning_rate"])],
         },
         "distributed_training": process_settings(),
         "checkpoint": {"save_dir": str(job.resume)},
     }
 
 
-def _optimizer(train: Mapping[str, Any], learning_rate: float) -> dict[str, Any]:
-    settings: dict[str, Any] = {"weight_decay": train["weight_decay"], "lr": [learning_rate]}
+def _optimizer(train: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {"weight_decay": train["weight_decay"], "lr": [float(train["learning_rate"])]}
     if train["optimizer"] == "adadelta":
         names = ("adadelta_rho", "adadelta_eps")
         return {"_name": "adadelta", **settings, **{name: train[name] for name in names}}
     return {"_name": "adam", **settings, "adam_betas": str(tuple(train["adam_betas"]))}
-
-
-def _schedule(train: Mapping[str, Any], learning_rate: float) -> dict[str, Any]:
-    warmup, cycles = int(train["warmup_updates"]), int(train["cycles"])
-    if train["schedule"] == "cosine":
-        import_fairseq("pipeline.fairseq_bridge.training.restarts")  # registers the schedule
-        return {
-            "_name": "cosine" if cycles == 1 else "cosine_restarts",
-            "warmup_updates": warmup,
-            "warmup_init_lr": learning_rate / max(1, warmup),
-            "lr": [learning_rate],
-            "max_update": train["updates"],
-            "lr_period_updates": int(train["updates"]) // cycles - warmup,
-        }
-    if train["schedule"] == "fixed":
-        return {"_name": "fixed", "warmup_updates": warmup, "lr": [learning_rate]}
-    return {"_name": "inverse_sqrt", "warmup_updates": warmup, "lr": [learning_rate]}

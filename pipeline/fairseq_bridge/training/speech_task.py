@@ -1,4 +1,4 @@
-"""A speech recognition task for fairseq's Trainer, over files of features."""
+"""A speech recognition task for fairseq's Trainer, on files of features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from pipeline.run.settings import unknown_key_message
 
 @dataclass(frozen=True)
 class SpecAugment:
-    """How many masks there are, and the most that one covers: bins, frames, share of frames."""
+    """SpecAugment: the number of masks, and the largest size of one in bins or frames.
+
+    A time mask covers at most `time_mask_frames` frames and `time_mask_share` of the utterance.
+    """
 
     frequency_masks: int = 0
     frequency_mask_bins: int = 0
@@ -31,9 +34,9 @@ class SpecAugment:
     time_mask_share: float = 0.2
 
     def masked(self, features: Features, seed: Sequence[int]) -> Features:
-        """A copy of features [frame, bin] with masks of 0, the mean of normalised features.
+        """Copy features [frame, bin] with masked values set to 0, the mean of normalised features.
 
-        seed: of one utterance in one epoch; nothing else enters the draw.
+        The masks depend on `seed` alone, which is of one utterance in one epoch.
         """
         random = np.random.default_rng(seed)
         masked = features.copy()
@@ -43,29 +46,28 @@ class SpecAugment:
             start = random.integers(0, n_bin - width + 1)
             masked[:, start : start + width] = 0.0
         for _ in range(self.time_masks):
-            most = min(self.time_mask_frames, int(self.time_mask_share * n_frame))
-            width = random.integers(0, most + 1)
+            max_width = min(self.time_mask_frames, int(self.time_mask_share * n_frame))
+            width = random.integers(0, max_width + 1)
             start = random.integers(0, n_frame - width + 1)
             masked[start : start + width] = 0.0
         return masked
 
 
 def spec_augment(settings: Mapping[str, Any]) -> SpecAugment:
-    """The masks of `train.settings.spec_augment`; without settings there are none.
+    """Read `train.settings.spec_augment`; without settings nothing is masked.
 
-    Raises ConfigError naming a key that is unknown or a value that is not a number >= 0.
+    Raises ConfigError for an unknown key and for a value that is not a number >= 0.
     """
     where = "train.settings.spec_augment"
-    known = [one.name for one in fields(SpecAugment)]
+    known = [field.name for field in fields(SpecAugment)]
     for name, value in settings.items():
         if name not in known:
             raise ConfigError(unknown_key_message(f"{where}.{name}", known, where))
-        whole = name != "time_mask_share"
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            kind = "a whole number" if whole else "a number"
-            raise ConfigError(f"{where}.{name} must be {kind} >= 0, got {value!r}")
-        if value < 0:
-            raise ConfigError(f"{where}.{name} must be >= 0, got {value}")
+        is_share = name == "time_mask_share"
+        is_number = isinstance(value, int | float if is_share else int)
+        if isinstance(value, bool) or not is_number or value < 0:
+            rule = "a number" if is_share else "an integer"
+            raise ConfigError(f"{where}.{name}: must be {rule} >= 0 (got {value!r}).")
     return SpecAugment(**settings)
 
 
@@ -79,7 +81,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class SpeechTaskConfig(_dataclass):  # type: ignore[misc, valid-type]
-    """A folder with dict.{target_lang}.txt, train.h5 and valid.h5; what masks features, and how."""
+    """A folder with dict.{target_lang}.txt, train.h5 and valid.h5, and the masks in training."""
 
     data: str = ""
     target_lang: str = ""
@@ -88,7 +90,7 @@ class SpeechTaskConfig(_dataclass):  # type: ignore[misc, valid-type]
 
 
 def speech_task(job: TrainJob) -> dict[str, Any]:
-    """Settings of the task of a job; masks are those of `train.settings.spec_augment`."""
+    """Settings of the task of a job, with the masks of `train.settings.spec_augment`."""
     settings = dict(job.train.get("settings", {}).get("spec_augment", {}))
     return {
         "_name": TASK,
@@ -100,10 +102,7 @@ def speech_task(job: TrainJob) -> dict[str, Any]:
 
 
 class SpeechDataset(_data.FairseqDataset):  # type: ignore[misc, name-defined]
-    """Utterances as fairseq's samples; tokens of a batch are its frames, padding included.
-
-    An utterance that is longer than the model's positions is fairseq's to refuse.
-    """
+    """Utterances as fairseq's samples; the size of a batch counts frames, padding included."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class SpeechDataset(_data.FairseqDataset):  # type: ignore[misc, name-defined]
         self._masks = masks
         self._mask_seed = mask_seed
         self._epoch = 1
-        # The lengths that fairseq compares with the positions of the model; targets end in EOS.
+        # fairseq compares these lengths with the positions of the model; targets end with EOS.
         self.sizes = np.stack([utterances.n_frame, utterances.n_token + 1], axis=1)
 
     def __len__(self) -> int:
@@ -126,47 +125,48 @@ class SpeechDataset(_data.FairseqDataset):  # type: ignore[misc, name-defined]
     def __getitem__(self, index: int) -> dict[str, Any]:
         features = self._utterances.features(index)
         if self._masks != SpecAugment():
-            # Of the epoch and the utterance alone, so that a resumed training draws the same.
+            # The seed has no other state, so that a resumed training draws the same masks.
             features = self._masks.masked(features, (self._mask_seed, self._epoch, int(index)))
         target = [*self._utterances.tokens(index).tolist(), self._eos]
         return {"id": index, "source": torch.from_numpy(features), "target": torch.tensor(target)}
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the masks of this epoch from now on."""
+        """Use the masks of this epoch."""
         self._epoch = epoch
 
     def num_tokens(self, index: int) -> int:
-        """Frames of an utterance."""
+        """Number of frames of an utterance."""
         return int(self.sizes[index, 0])
 
     def num_tokens_vec(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Frames of utterances [utterance]."""
+        """Numbers of frames of utterances [utterance]."""
         frames: NDArray[np.int64] = self.sizes[indices, 0]
         return frames
 
     def size(self, index: int) -> tuple[int, int]:
-        """Frames and target tokens of an utterance."""
+        """Numbers of frames and target tokens of an utterance."""
         return int(self.sizes[index, 0]), int(self.sizes[index, 1])
 
     def ordered_indices(self) -> NDArray[np.int64]:
-        """From few frames to many, those that are equally long in an order drawn by fairseq."""
-        drawn = np.random.permutation(len(self))  # noqa: NPY002 - fairseq has seeded it
-        order: NDArray[np.int64] = drawn[np.argsort(self.sizes[drawn, 0], kind="stable")]
+        """Indices sorted by number of frames, ties in random order."""
+        shuffled = np.random.permutation(len(self))  # noqa: NPY002 - fairseq has seeded it
+        order: NDArray[np.int64] = shuffled[np.argsort(self.sizes[shuffled, 0], kind="stable")]
         return order
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """A batch: frames [utterance, frame, bin] and tokens [utterance, token], both padded."""
+        """Pad samples to a batch: frames [utterance, frame, bin], tokens [utterance, token]."""
         if not samples:
             return {}
-        targets = [one["target"] for one in samples]
+        sources = [sample["source"] for sample in samples]
+        targets = [sample["target"] for sample in samples]
         return {
-            "id": torch.tensor([one["id"] for one in samples]),
+            "id": torch.tensor([sample["id"] for sample in samples]),
             "nsentences": len(samples),
             "ntokens": sum(len(target) for target in targets),
             "net_input": {
-                "src_tokens": _padded([one["source"] for one in samples], 0.0),
-                "src_lengths": torch.tensor([len(one["source"]) for one in samples]),
-                "prev_output_tokens": _padded([one.roll(1) for one in targets], self._pad),
+                "src_tokens": _padded(sources, 0.0),
+                "src_lengths": torch.tensor([len(source) for source in sources]),
+                "prev_output_tokens": _padded([target.roll(1) for target in targets], self._pad),
             },
             "target": _padded(targets, self._pad),
         }
@@ -174,7 +174,7 @@ class SpeechDataset(_data.FairseqDataset):  # type: ignore[misc, name-defined]
 
 @_tasks.register_task(TASK, dataclass=SpeechTaskConfig)
 class SpeechTask(_tasks.FairseqTask):  # type: ignore[misc, name-defined]
-    """Frames in, units of one dictionary out."""
+    """Speech recognition: frames in, subwords of one dictionary out."""
 
     def __init__(self, cfg: SpeechTaskConfig, dictionary: Any) -> None:
         super().__init__(cfg)
@@ -182,13 +182,13 @@ class SpeechTask(_tasks.FairseqTask):  # type: ignore[misc, name-defined]
 
     @classmethod
     def setup_task(cls, cfg: SpeechTaskConfig, **_: Any) -> SpeechTask:
-        """The task with the dictionary of its folder."""
+        """Create the task with the dictionary of its folder."""
         path = Path(cfg.data) / f"dict.{cfg.target_lang}.txt"
         return cls(cfg, _data.Dictionary.load(str(path)))
 
     @property
     def source_dictionary(self) -> None:
-        """None: sources are no symbols."""
+        """None, because sources are not symbols."""
         return
 
     @property
@@ -197,29 +197,29 @@ class SpeechTask(_tasks.FairseqTask):  # type: ignore[misc, name-defined]
         return self._dictionary
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """A model with fresh weights.
+        """Build a model with fresh weights.
 
-        Raises ConfigError where it takes another number of bins than the features have.
+        Raises ConfigError if it expects another number of bins than the features have.
         """
         bins = UtteranceFile(Path(self.cfg.data) / "train.h5").feature_bins
         if cfg.input_feat_per_channel != bins:
             raise ConfigError(
-                f"model.settings.input_feat_per_channel must be the number of bins of the features "
-                f"({bins}), got {cfg.input_feat_per_channel}"
+                f"model.settings.input_feat_per_channel: the features have {bins} bins "
+                f"(got {cfg.input_feat_per_channel}). Set it to data.speech.feature_bins."
             )
         return super().build_model(cfg, from_checkpoint)
 
     def load_dataset(self, split: str, combine: bool = False, **_: Any) -> None:
-        """Open {split}.h5; features are masked in training alone.
+        """Open {split}.h5; only features of split train are masked.
 
-        Raises DataError where a target is not made of the dictionary's symbols.
+        Raises DataError if there are no targets or a target token is not in the dictionary.
         """
         utterances = UtteranceFile(Path(self.cfg.data) / f"{split}.h5")
-        units = utterances.token_id
-        if not len(units) or not 0 <= units.min() <= units.max() < len(self._dictionary):
+        tokens = utterances.token_id
+        if not len(tokens) or not 0 <= tokens.min() <= tokens.max() < len(self._dictionary):
             raise DataError(
-                f"{utterances.path} must have targets that are ids of the "
-                f"{len(self._dictionary)} units of its dictionary"
+                f"{utterances.path}: targets must be ids of the {len(self._dictionary)} entries of "
+                "the dictionary. Run python -m stages.prepare again."
             )
         masks = spec_augment(self.cfg.spec_augment if split == "train" else {})
         self.datasets[split] = SpeechDataset(
@@ -233,25 +233,25 @@ class SpeechTask(_tasks.FairseqTask):  # type: ignore[misc, name-defined]
         max_positions: Any = None,
         ignore_invalid_inputs: bool = False,
     ) -> NDArray[np.int64]:
-        """The utterances that the model and a batch can hold; others are counted in the log.
+        """Leave out utterances that are too long for the model or a batch, and log their number.
 
-        Raises DataError naming the first where none may be left out: those of the dev set.
+        Raises DataError, naming the first one, if none may be left out, as in the dev set.
         """
-        most_frames, most_tokens = max_positions
+        max_frames, max_tokens = max_positions
         frames, tokens = dataset.sizes[indices].T
-        fits = (frames > 0) & (frames <= most_frames) & (tokens <= most_tokens)
+        fits = (frames > 0) & (frames <= max_frames) & (tokens <= max_tokens)
         if not fits.all():
-            rule = (
-                f"1 to {most_frames} frames and at most {most_tokens} tokens, see "
-                f"train.batch_tokens and model.settings.max_source_positions"
-            )
             first = int(np.flatnonzero(~fits)[0])
-            found = f"{frames[first]} and {tokens[first]} for utterance {indices[first]}"
+            reason = (
+                f"1 to {max_frames} frames and at most {max_tokens} tokens are allowed "
+                f"(got {frames[first]} and {tokens[first]} for utterance {indices[first]}). "
+                "Increase train.batch_tokens or model.settings.max_source_positions."
+            )
             if not ignore_invalid_inputs:
-                raise DataError(f"utterances of the dev set must have {rule}, got {found}")
+                raise DataError(f"dev set: {reason}")
             _log.warning(
-                "%d of %d utterances are not trained on: they must have %s, the first has %s",
-                (~fits).sum(), len(indices), rule, found,
+                "%d of %d utterances are left out of training: %s",
+                (~fits).sum(), len(indices), reason,
             )  # fmt: skip
         kept: NDArray[np.int64] = indices[fits]
         return kept

@@ -14,23 +14,27 @@ from typing import Any
 from pipeline.errors import PipelineError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.models.configuration import model_configuration
-from pipeline.fairseq_bridge.models.weights import average_weights
-from pipeline.fairseq_bridge.training.job import TrainJob
-from pipeline.fairseq_bridge.training.learning_curve import Curve
-from pipeline.fairseq_bridge.training.processes import (
+from pipeline.fairseq_bridge.models.weights import (
+    AVERAGE,
+    average_weights,
+    checkpoint_name,
+    kept_updates,
+)
+from pipeline.fairseq_bridge.training.job import (
+    TrainJob,
     is_first_process,
     train_in_processes,
-    untold,
     world_size,
 )
+from pipeline.fairseq_bridge.training.learning_curve import LearningCurve
 from pipeline.fairseq_bridge.training.settings import training_configuration
-from pipeline.fairseq_bridge.training.state import kept_weights, resumed_iterator, save_state
+from pipeline.fairseq_bridge.training.state import resumed_iterator, save_state
 from pipeline.run.files import file_sha256, write_json
 from pipeline.run.progress import progress
 
 _log = logging.getLogger(__name__)
-# What torch tells fairseq, and a user can do nothing about.
-_NOT_FOR_USERS = (
+# Warnings of torch about fairseq's code, on which users cannot act.
+_SILENCED_WARNINGS = (
     ".*mismatched key_padding_mask and attn_mask.*",
     ".*'pin_memory' argument is set as true but no accelerator.*",
     ".*torch.cuda.amp.autocast.*",
@@ -40,16 +44,16 @@ _NOT_FOR_USERS = (
 def train_member(job: TrainJob) -> None:
     """Train one member and write its weights, their average, model.json and curve.csv to job.out.
 
-    An interrupted training goes on from the newest whole state in job.resume and ends with the
-    weights that it would have had undisturbed. Losses are in nats a token.
+    An interrupted training resumes from the newest complete state in job.resume and ends with the
+    weights that an uninterrupted one has. Losses are in nats per token.
     """
     if int(job.train["processes"]) > 1 and world_size() == 1:
         train_in_processes(job)
         return
     with warnings.catch_warnings():
-        for message in _NOT_FOR_USERS:
+        for message in _SILENCED_WARNINGS:
             warnings.filterwarnings("ignore", message)
-        # fairseq takes ':' in the path of its data for a list of paths
+        # fairseq splits the path of its data at ':', so it gets a link without one.
         with TemporaryDirectory() as folder:
             link = Path(folder) / "data"
             link.symlink_to(job.data.resolve(), target_is_directory=True)
@@ -58,18 +62,16 @@ def train_member(job: TrainJob) -> None:
 
 def _train(job: TrainJob) -> None:
     job.resume.mkdir(parents=True, exist_ok=True)
-    trainer = _build_trainer(job)
-    curve = Curve(trainer, job)
+    trainer = build_trainer(job)
+    curve = LearningCurve(trainer, job)
     iterator = resumed_iterator(trainer, curve, job)
     updates = int(job.train["updates"])
     interval = int(job.train["checkpoint_interval_updates"])
-    shown = progress if is_first_process() else untold
-    for _ in shown(
-        _train_steps(trainer, iterator, curve, updates, int(job.train["accumulate_batches"])),
-        total=updates - trainer.get_num_updates(),
-        title=job.title,
-        row=job.seed % 8,
-    ):
+    steps = _train_steps(trainer, iterator, curve, updates, int(job.train["accumulate_batches"]))
+    if is_first_process():
+        remaining = updates - trainer.get_num_updates()
+        steps = progress(steps, total=remaining, title=job.title, row=job.seed % 8)
+    for _ in steps:
         update = trainer.get_num_updates()
         if update % int(job.train["validate_interval_updates"]) == 0 or update == updates:
             curve.validate()
@@ -78,13 +80,14 @@ def _train(job: TrainJob) -> None:
     if is_first_process():
         if trainer.get_num_updates() != updates:
             raise PipelineError(
-                f"{job.title}: training must end after {updates} updates, "
-                f"got {trainer.get_num_updates()}"
+                f"{job.title}: training ended after {trainer.get_num_updates()} of {updates} "
+                "updates."
             )
         _write_member(job, curve)
 
 
-def _build_trainer(job: TrainJob) -> Any:
+def build_trainer(job: TrainJob) -> Any:
+    """Build fairseq's Trainer for a job, with all random generators seeded."""
     torch = import_fairseq("torch")
     import numpy as np
 
@@ -106,7 +109,7 @@ def _build_trainer(job: TrainJob) -> Any:
 
 
 def _train_steps(
-    trainer: Any, iterator: Any, curve: Curve, updates: int, accumulate: int
+    trainer: Any, iterator: Any, curve: LearningCurve, updates: int, accumulate: int
 ) -> Iterator[None]:
     iterators = import_fairseq("fairseq.data.iterators")
     while trainer.get_num_updates() < updates:
@@ -122,11 +125,11 @@ def _train_steps(
         trainer.lr_step(iterator.epoch, None)
 
 
-def _write_member(job: TrainJob, curve: Curve) -> None:
-    weights = list(kept_weights(job.out, job.train).values())
-    for path in weights:
+def _write_member(job: TrainJob, curve: LearningCurve) -> None:
+    checkpoints = [job.out / checkpoint_name(update) for update in kept_updates(job.train)]
+    for path in checkpoints:
         shutil.copyfile(job.resume / path.name, path)
-    average_weights(weights[-int(job.train["average_last"]) :], job.out / "average.safetensors")
+    average_weights(checkpoints[-int(job.train["average_last"]) :], job.out / AVERAGE)
     curve.write(job.out / "curve.csv")
     dictionary = job.data / f"dict.{job.target_language}.txt"
     write_json(
@@ -139,7 +142,9 @@ def _write_member(job: TrainJob, curve: Curve) -> None:
             "vocabulary_sha256": file_sha256(dictionary),
             "seed": job.seed,
             "updates": int(job.train["updates"]),
-            "weights": {p.name: file_sha256(p) for p in sorted(job.out.glob("*.safetensors"))},
+            "weights": {
+                path.name: file_sha256(path) for path in sorted(job.out.glob("*.safetensors"))
+            },
         },
     )
     _log.info("%s: done", job.title)

@@ -114,5 +114,5 @@ def test_files_of_another_kind_are_named(
         task_units(given(sentencepiece="dict.en.txt"), PAIR, train).of(PAIR)
     with pytest.raises(DataError, match=r"spm\.model.* BPE code"):
         task_units(given(sentencepiece=None, codes="spm.model"), PAIR, train).of(PAIR)
-    with pytest.raises(DataError, match=r"bpecodes must be a dictionary of fairseq's"):
+    with pytest.raises(DataError, match=r"bpecodes: not a fairseq dictionary"):
         task_units(given(target_dictionary="bpecodes"), PAIR, train).write(tmp_path)

@@ -10,8 +10,7 @@ from omegaconf import OmegaConf
 
 from pipeline.decoding.test_set import Sentence
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.members.member import build_model
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.run.settings import DecodeConfig
 
 WORDS = 30

@@ -13,7 +13,7 @@ from pipeline.errors import ConfigError, DataError
 VALUES = {10 * place: float(place) for place in range(1, 8)}
 
 
-def test_the_last_checkpoints_of_each_run_are_an_ensemble(
+def test_the_last_checkpoints_of_each_run_form_an_ensemble(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -28,7 +28,7 @@ def test_the_last_checkpoints_of_each_run_are_an_ensemble(
     assert found[0].members[0].weights.parent == train_folder / "seed_2"
 
 
-def test_members_may_be_means_of_checkpoints_at_a_distance(
+def test_members_can_be_means_of_checkpoints(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -50,7 +50,7 @@ def test_members_may_be_means_of_checkpoints_at_a_distance(
 
 
 @pytest.mark.parametrize("damage", ["cut", "lost", "half"])
-def test_a_mean_that_is_damaged_or_was_not_finished_is_made_again(
+def test_a_damaged_or_unfinished_mean_is_written_again(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -65,7 +65,7 @@ def test_a_mean_that_is_damaged_or_was_not_finished_is_made_again(
         path.write_bytes(whole[:-1])
     elif damage == "lost":
         path.unlink()
-    else:  # killed while it was written
+    else:  # the process was killed while writing
         half = path.parent.with_name(f".{path.parent.name}.building")
         path.parent.rename(half)
         path = half.with_name(path.parent.name) / path.name
@@ -75,7 +75,7 @@ def test_a_mean_that_is_damaged_or_was_not_finished_is_made_again(
     found.members[0].check_weights()
 
 
-def test_a_checkpoint_that_is_not_the_one_described_is_not_averaged(
+def test_a_checkpoint_with_another_sha256_is_not_averaged(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -83,19 +83,19 @@ def test_a_checkpoint_that_is_not_the_one_described_is_not_averaged(
 ) -> None:
     part = trained(1, checkpoints(VALUES))
     (part / "update_00000060.safetensors").write_bytes(b"other")
-    with pytest.raises(DataError, match=r"update_00000060\.safetensors must have the sha256"):
+    with pytest.raises(DataError, match=r"update_00000060\.safetensors: sha256 differs"):
         members(train_folder, settings("checkpoint", 1, members=1, average=2, every=1))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"members": 8}, r"8 checkpoints .* got 7: train with train\.keep_checkpoints=8"),
-        ({"members": 3, "every": 4}, "9 checkpoints"),
-        ({"members": 3, "average": 6}, "8 checkpoints"),
+        ({"members": 8}, r"has 7 checkpoints, .*needs 8\. Train with train\.keep_checkpoints=8"),
+        ({"members": 3, "every": 4}, "needs 9"),
+        ({"members": 3, "average": 6}, "needs 8"),
     ],
 )
-def test_more_members_than_checkpoints_are_refused(
+def test_too_few_checkpoints_are_rejected(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -112,13 +112,13 @@ def test_more_members_than_checkpoints_are_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"members": 0}, r"settings\.members of ensemble checkpoint must be a whole number >= 1"),
-        ({"every": 1.5}, r"settings\.every .* got 1\.5"),
-        ({"average": None}, r"settings\.average .* got None"),
-        ({"averages": 3}, r"settings\.averages is not a setting: did you mean average"),
+        ({"members": 0}, r"settings\.members of ensemble checkpoint: must be an integer >= 1"),
+        ({"every": 1.5}, r"settings\.every .*got 1\.5"),
+        ({"average": None}, r"settings\.average .*got None"),
+        ({"averages": 3}, r"settings\.averages: no such setting\. Did you mean average"),
     ],
 )
-def test_settings_that_break_their_rule_are_named(
+def test_invalid_settings_are_named(
     train_folder: Path, settings: Callable[..., Any], changes: dict[str, Any], message: str
 ) -> None:
     values = {"members": 1, "average": 1, "every": 1} | changes

@@ -9,17 +9,17 @@ from pipeline.ensembles import chosen_ensembles
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig
 
-FINDERS = "pipeline.ensembles.{}.members"
+TARGET = "pipeline.ensembles.kinds.{}"
 
 
 def main(*also: EnsembleConfig, kind: str = "random_init") -> MainEnsembleConfig:
     return MainEnsembleConfig(
-        name=kind, _target_=FINDERS.format(kind), seeds=[1, 2], also={one.name: one for one in also}
+        name=kind, _target_=TARGET.format(kind), seeds=[1, 2], also={one.name: one for one in also}
     )
 
 
 def further(kind: str) -> EnsembleConfig:
-    return EnsembleConfig(name=kind, _target_=FINDERS.format(kind), seeds=[1, 2])
+    return EnsembleConfig(name=kind, _target_=TARGET.format(kind), seeds=[1, 2])
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def two_runs(trained: Callable[..., Path]) -> None:
         trained(seed, {"average.safetensors": b"weights %d" % seed})
 
 
-def test_the_main_kind_and_the_further_ones(train_folder: Path) -> None:
+def test_main_and_further_ensembles(train_folder: Path) -> None:
     chosen = chosen_ensembles(main(further("checkpoint_average")), train_folder)
     assert [one.name for one in chosen.main] == ["random_init"]
     assert [one.name for one in chosen.further] == [
@@ -38,7 +38,7 @@ def test_the_main_kind_and_the_further_ones(train_folder: Path) -> None:
     assert list(chosen.by_name) == [one.name for one in (*chosen.main, *chosen.further)]
 
 
-def test_a_further_kind_that_is_the_main_one_is_there_once(train_folder: Path) -> None:
+def test_a_further_ensemble_with_the_main_name_is_decoded_once(train_folder: Path) -> None:
     chosen = chosen_ensembles(main(further("random_init")), train_folder)
     assert (len(chosen.main), chosen.further) == (1, [])
 
@@ -46,9 +46,9 @@ def test_a_further_kind_that_is_the_main_one_is_there_once(train_folder: Path) -
 def test_members_are_checked(train_folder: Path, trained: Callable[..., Path]) -> None:
     trained(3, {"average.safetensors": b"weights 1"})
     config = MainEnsembleConfig(
-        name="random_init", _target_=FINDERS.format("random_init"), seeds=[1, 3]
+        name="random_init", _target_=TARGET.format("random_init"), seeds=[1, 3]
     )
-    with pytest.raises(DataError, match=r"different weights, .* seed_1 and seed_3"):
+    with pytest.raises(DataError, match=r"members seed_1 and seed_3 are the same"):
         chosen_ensembles(config, train_folder)
 
 

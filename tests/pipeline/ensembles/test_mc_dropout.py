@@ -11,7 +11,7 @@ from pipeline.ensembles.kinds import mc_dropout as members
 from pipeline.errors import ConfigError
 
 
-def test_members_are_one_model_with_a_mask_each(
+def test_members_are_one_model_with_different_masks(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     for seed in (3, 4):
@@ -28,12 +28,15 @@ def test_members_are_one_model_with_a_mask_each(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rate": 0}, r"settings\.rate of ensemble mc_dropout must be null or in \(0, 1\), got 0"),
-        ({"rate": 1}, r"settings\.rate .* got 1"),
-        ({"members": 0}, r"settings\.members .* got 0"),
+        (
+            {"rate": 0},
+            r"settings\.rate of ensemble mc_dropout: must be null or in \(0, 1\) \(got 0\)",
+        ),
+        ({"rate": 1}, r"settings\.rate .*got 1"),
+        ({"members": 0}, r"settings\.members .*got 0"),
     ],
 )
-def test_settings_that_break_their_rule_are_named(
+def test_invalid_settings_are_named(
     train_folder: Path, settings: Callable[..., Any], changes: dict[str, Any], message: str
 ) -> None:
     values = {"members": 2, "rate": None, "seed": 0} | changes

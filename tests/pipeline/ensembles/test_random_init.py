@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 AVERAGE = "average.safetensors"
 
 
-def test_one_member_a_seed_in_the_order_asked_for_and_no_stranger(
+def test_members_are_the_averages_of_the_chosen_seeds_in_their_order(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     for seed in (0, 1, 2):
@@ -25,7 +25,7 @@ def test_one_member_a_seed_in_the_order_asked_for_and_no_stranger(
     assert found.members[0].update == 60
 
 
-def test_averages_alone_are_an_ensemble_of_one_each(
+def test_checkpoint_average_gives_one_ensemble_per_seed(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     for seed in (1, 2):
@@ -37,44 +37,48 @@ def test_averages_alone_are_an_ensemble_of_one_each(
     ]
 
 
-def test_a_seed_that_the_manifest_does_not_list_is_refused(
+def test_a_seed_that_was_not_trained_is_rejected(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     trained(1, {AVERAGE: b"a"})
-    with pytest.raises(DataError, match=r"ensemble.seeds must be trained, got 2"):
+    with pytest.raises(DataError, match=r"ensemble\.seeds: seed 2 was not trained"):
         members(train_folder, settings("random_init", 1, 2))
 
 
-def test_weights_that_are_not_those_that_were_written_are_refused(
+def test_changed_or_missing_weights_are_rejected(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     file = trained(1, {AVERAGE: b"a"}) / AVERAGE
     (member,) = members(train_folder, settings("random_init", 1))[0].members
     member.check_weights()
     file.write_bytes(b"")
-    with pytest.raises(DataError, match=r"sha256 of model\.json"):
+    with pytest.raises(DataError, match=r"sha256 differs from the one in model\.json"):
         member.check_weights()
     file.unlink()
-    with pytest.raises(DataError, match="no such weights"):
+    with pytest.raises(DataError, match="no such file"):
         member.check_weights()
 
 
-def test_weights_that_the_description_does_not_list_are_refused(
+def test_weights_that_the_description_does_not_list_are_rejected(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any]
 ) -> None:
     trained(1, {})
-    with pytest.raises(DataError, match=r"model\.json must list the weights of member seed_1"):
+    with pytest.raises(
+        DataError, match=r"model\.json: average\.safetensors is not listed .*member seed_1"
+    ):
         members(train_folder, settings("random_init", 1))
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[]", '{"seed": 1}'])
-def test_a_damaged_description_is_named(
+def test_a_damaged_description_is_rejected(
     train_folder: Path, trained: Callable[..., Path], settings: Callable[..., Any], content: str
 ) -> None:
     part = trained(1, {AVERAGE: b"a"})
     (part / "model.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"model\.json must be JSON with model, seed"):
+    with pytest.raises(
+        DataError, match=r"model\.json: damaged, or without some of the keys model, seed"
+    ):
         members(train_folder, settings("random_init", 1))
     (part / "model.json").unlink()
-    with pytest.raises(DataError, match=r"model\.json must exist"):
+    with pytest.raises(DataError, match=r"model\.json: no such file"):
         members(train_folder, settings("random_init", 1))

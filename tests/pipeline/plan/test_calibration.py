@@ -8,7 +8,7 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from pipeline.fairseq_bridge.members.costs import model_costs
+from pipeline.plan.costs import model_costs
 from pipeline.plan.hardware import Lengths, this_machine
 from pipeline.run.settings import CONF, plain, typed
 

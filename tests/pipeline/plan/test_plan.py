@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.fairseq_bridge.members.costs import ModelCosts, model_costs
+from pipeline.ensembles import planned_ensembles
+from pipeline.plan.costs import ModelCosts, model_costs
 from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, accelerator
-from pipeline.plan.sizes import baseline_size, planned_ensembles, set_sizes, target_share
+from pipeline.plan.sizes import baseline_size, set_sizes, target_share
 from pipeline.plan.table import plan_text
 from pipeline.plan.work import PART_START_SECONDS, Work, all_work, training_flops
 from pipeline.run.settings import CONF, PipelineConfig, plain, typed
@@ -96,11 +97,11 @@ def test_every_number_follows_the_settings(change: str, grows: str) -> None:
 
 def test_ensembles_have_the_members_that_settings_ask_for() -> None:
     speech = _settings("experiment=paper", "task=asr")
-    main, further = planned_ensembles(speech.ensemble, speech.train)
-    assert [len(one.members) for one in main] == [6]
-    assert [len(one.members) for one in further] == [6] * 6
+    planned = planned_ensembles(speech.ensemble, speech.train)
+    assert [len(ensemble.members) for ensemble in planned.main] == [6]
+    assert [len(ensemble.members) for ensemble in planned.further] == [6] * 6
     settings = _settings("ensemble=mc_dropout")
-    (dropout,), _ = planned_ensembles(settings.ensemble, settings.train)
+    (dropout,) = planned_ensembles(settings.ensemble, settings.train).main
     assert len(dropout.members) == 5
 
 

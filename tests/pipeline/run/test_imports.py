@@ -25,27 +25,6 @@ def test_what_comes_after_decoding_needs_no_model_and_no_runner() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]", "")
 
 
-FAIRSEQ = """
-import sys
-from pipeline.fairseq_bridge import import_fairseq
-import_fairseq("fairseq.trainer")
-absent = ("sklearn", "sklearn.metrics", "scipy.stats", "tabulate", "wcwidth")
-print([name for name in absent if name in sys.modules])
-from scipy.stats import spearmanr
-from sklearn.metrics import f1_score
-from tabulate import tabulate
-print(f1_score([1, 0], [1, 0]), round(spearmanr([1, 2, 3], [1, 2, 3]).statistic, 6))
-print(tabulate([[1]], tablefmt="plain"), end="")
-"""
-
-
-def test_fairseq_comes_without_what_it_does_not_need_here_and_leaves_the_place_free() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FAIRSEQ], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "[]\n1.0 1.0\n1"), done.stderr
-
-
 def test_fairseq_registers_no_name_that_conf_uses() -> None:
     """Hydra would take such a name of fairseq for the schema of ours."""
     import_fairseq("fairseq.trainer")
@@ -56,30 +35,3 @@ def test_fairseq_registers_no_name_that_conf_uses() -> None:
         for group in groups:
             node = node.get(group, {})
         assert name not in node, path
-
-
-COMPILER = """
-import sys
-from pipeline.fairseq_bridge import import_fairseq
-Adam = import_fairseq("fairseq.optim.adam").Adam
-attend = import_fairseq("fairseq.modules").MultiheadAttention(4, 2, self_attention=True)
-import torch
-optimiser, x, last = Adam(attend.parameters()), torch.ones(3, 2, 4), torch.zeros(2, 3).bool()
-optimiser.zero_grad()
-attend(x, x, x, key_padding_mask=last)[0].sum().backward()
-optimiser.step()
-optimiser.load_state_dict(optimiser.state_dict())
-print([name for name in ("torch._dynamo", "sympy") if name in sys.modules], end="")
-try:
-    attend(x, x, x, key_padding_mask=last[:, :2])
-except AssertionError as error:
-    print(error, end="")
-"""
-
-
-def test_a_step_of_training_comes_without_the_compiler_of_torch() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILER], capture_output=True, text=True, check=False
-    )
-    told = "[]a key padding mask must be (2, 3), got (2, 2)"
-    assert (done.returncode, done.stdout) == (0, told), done.stderr

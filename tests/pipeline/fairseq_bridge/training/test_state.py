@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge.members.member import load_weights
+from pipeline.fairseq_bridge.models.weights import load_weights
 from pipeline.fairseq_bridge.training.state import resumed_iterator
 
 
@@ -23,7 +23,7 @@ class Malicious:
 
 
 @pytest.mark.parametrize("form", ["zip", "plain", "cut"])
-def test_hostile_pickle_in_a_resume_state_is_passed_over_and_not_run(
+def test_code_in_a_state_is_skipped_and_not_run(
     form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "state_00000003.pt"
@@ -38,14 +38,14 @@ def test_hostile_pickle_in_a_resume_state_is_passed_over_and_not_run(
     trainer = SimpleNamespace(get_train_iterator=lambda epoch: f"from epoch {epoch}")
     curve: Any = None
     assert resumed_iterator(trainer, curve, job) == "from epoch 1"
-    assert "state_00000003.pt is not whole, and it is passed over" in caplog.text
+    assert "state_00000003.pt is damaged; state state_00000003.pt is skipped" in caplog.text
     assert not (tmp_path / "made").exists()
 
 
-def test_hostile_pickle_in_place_of_weights_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_code_in_place_of_weights_is_rejected_and_not_run(tmp_path: Path) -> None:
     path = tmp_path / "average.safetensors"
     for content in (pickle.dumps(Malicious(tmp_path / "made")), b"", b"\xff" * 64):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"average\.safetensors must be a whole safetensors"):
+        with pytest.raises(DataError, match=r"average\.safetensors: damaged safetensors file"):
             load_weights(torch.nn.Linear(2, 2), path)
     assert not (tmp_path / "made").exists()

@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.members.imported import convert_checkpoint
-from pipeline.fairseq_bridge.members.member import FairseqMember, build_model, load_member
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.members.member import FairseqMember, load_member
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 
 SOURCE = torch.tensor([[5, 6, 7, 2]])
 PREFIX = torch.tensor([[2, 9, 10]])
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
-# What fairseq's parser leaves of a command line for this model.
+# The arguments that fairseq's parser makes of a command line for this model.
 ARGUMENTS = {
     "arch": "transformer_wmt_en_de",
     "seed": 7,
@@ -38,7 +38,7 @@ ARGUMENTS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mine: a=b, 日本")
     for language in ("en", "de"):
-        words = "".join(f"w{one}@@ 1\n" for one in range(20))
+        words = "".join(f"w{index}@@ 1\n" for index in range(20))
         (folder / f"dict.{language}.txt").write_text(words, encoding="utf-8")
     return folder
 
@@ -73,13 +73,14 @@ def same_as(folder: Path, description: dict[str, Any], model: Any) -> bool:
     loaded = load_member(
         description["model"], folder / "weights.safetensors", dictionary, dictionary
     )
-    found, expected = (
-        torch.cat(list(one.force(SOURCE, PREFIX, [3]))) for one in (loaded, FairseqMember(model))
+    logits, expected = (
+        torch.cat(list(member.force(SOURCE, PREFIX, [3])))
+        for member in (loaded, FairseqMember(model))
     )
-    return torch.equal(found, expected)
+    return torch.equal(logits, expected)
 
 
-def test_an_old_checkpoint_with_arguments_is_the_same_model(folder: Path, model: Any) -> None:
+def test_a_checkpoint_with_arguments_gives_the_same_model(folder: Path, model: Any) -> None:
     state_before = GlobalHydra.instance().hydra
     description = converted(folder, save(folder, model))
     assert same_as(folder, description, model)
@@ -89,7 +90,7 @@ def test_an_old_checkpoint_with_arguments_is_the_same_model(folder: Path, model:
     assert GlobalHydra.instance().hydra is state_before
 
 
-def test_a_checkpoint_with_a_configuration_is_the_same_model(folder: Path, model: Any) -> None:
+def test_a_checkpoint_with_a_configuration_gives_the_same_model(folder: Path, model: Any) -> None:
     flat = {"_name": "transformer_wmt_en_de", **ARGUMENTS}
     nested = {"_name": "transformer", "encoder": SIDE, "decoder": SIDE}
     for settings in (Namespace(**flat), flat, nested):
@@ -99,18 +100,18 @@ def test_a_checkpoint_with_a_configuration_is_the_same_model(folder: Path, model
         assert (description["seed"], description["target_language"]) == (5, None)
 
 
-def test_half_precision_is_kept_in_single(folder: Path, model: Any) -> None:
+def test_half_precision_weights_are_stored_in_single_precision(folder: Path, model: Any) -> None:
     half = {name: value.half() for name, value in model.state_dict().items()}
     converted(folder, save(folder, model, model=half))
     weights = load_file(folder / "weights.safetensors")
     assert {value.dtype for value in weights.values()} == {torch.float32}
 
 
-def test_one_matrix_for_two_vocabularies_is_named(folder: Path, model: Any) -> None:
+def test_shared_embeddings_of_two_vocabularies_are_rejected(folder: Path, model: Any) -> None:
     other = folder / "dict.fr.txt"
-    other.write_text("".join(f"v{one} 1\n" for one in range(20)), encoding="utf-8")
+    other.write_text("".join(f"v{index} 1\n" for index in range(20)), encoding="utf-8")
     path = save(folder, model, args=Namespace(**ARGUMENTS, share_all_embeddings=True))
-    with pytest.raises(DataError, match=r"best=1\.pt must suit its dictionaries: .*joined dict"):
+    with pytest.raises(DataError, match=r"best=1\.pt: does not fit its dictionaries .*joined dict"):
         convert_checkpoint(path, folder / "dict.en.txt", other, folder / "weights.safetensors")
 
 
@@ -122,9 +123,9 @@ class Malicious:
         self.target = target
 
 
-def test_hostile_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> None:
+def test_code_in_a_checkpoint_is_rejected_and_not_run(folder: Path, model: Any) -> None:
     path = save(folder, model, extra_state=Malicious(folder / "made"))
-    with pytest.raises(DataError, match=r"best=1\.pt must hold tensors, .* got objects of .*mkdir"):
+    with pytest.raises(DataError, match=r"best=1\.pt: only tensors, .*got objects of .*mkdir"):
         converted(folder, path)
     assert not (folder / "made").exists()
 
@@ -132,23 +133,23 @@ def test_hostile_code_in_a_checkpoint_is_not_run(folder: Path, model: Any) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"args": None}, r"settings of its model \(args or cfg\), got none"),
-        ({"args": Namespace(arch="lstm")}, "must be a transformer of fairseq, got .* lstm"),
-        ({"args": Namespace(arch="nothing")}, "got the architecture nothing"),
-        ({"model": None}, "must be a fairseq checkpoint with a model"),
-        ({"model": {}}, "must hold the weights of its own model"),
+        ({"args": None}, r"no settings of its model \(args or cfg\)"),
+        ({"args": Namespace(arch="lstm")}, "transformers can be imported .got lstm"),
+        ({"args": Namespace(arch="nothing")}, "got nothing"),
+        ({"model": None}, "a fairseq checkpoint without a model"),
+        ({"model": {}}, "weights do not fit its own model"),
         ({"args": Namespace(**ARGUMENTS | {"encoder_layers": "two"})}, "settings of a transformer"),
         (
             {"model": {"decoder.embed_tokens.weight": torch.zeros(30, 8)}},
-            r"trained with the 24 units of .*dict\.de\.txt, got 30",
+            r"trained with 30 vocabulary entries, but .*dict\.de\.txt has 24",
         ),
         (
             {"model": {"encoder.embed_tokens.weight": torch.zeros(25, 8)}},
-            r"trained with the 24 units of .*dict\.en\.txt, got 25",
+            r"trained with 25 vocabulary entries, but .*dict\.en\.txt has 24",
         ),
     ],
 )
-def test_what_is_no_checkpoint_of_a_transformer_is_named(
+def test_other_checkpoints_are_rejected(
     folder: Path, model: Any, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -159,19 +160,19 @@ def test_what_is_no_checkpoint_of_a_transformer_is_named(
     "content",
     [
         *(b"", b"PK", b"not a checkpoint at all"),
-        # Pickles that take from an empty stack, ask for what was never stored, and are cut.
+        # Pickles that pop from an empty stack, refer to a missing memo entry, and are truncated.
         *(b"\x80\x02a.", b"\x80\x02h\x05.", b"\x80\x02X\x05"),
     ],
 )
-def test_a_damaged_file_is_named(folder: Path, content: bytes) -> None:
+def test_a_damaged_file_is_rejected(folder: Path, content: bytes) -> None:
     path = folder / "damaged.pt"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"damaged\.pt must"):
+    with pytest.raises(DataError, match=r"damaged\.pt: damaged or"):
         converted(folder, path)
 
 
-def test_half_a_file_is_named(folder: Path, model: Any) -> None:
+def test_a_truncated_file_is_rejected(folder: Path, model: Any) -> None:
     path = save(folder, model)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match=r"best=1\.pt must"):
+    with pytest.raises(DataError, match=r"best=1\.pt: damaged or"):
         converted(folder, path)

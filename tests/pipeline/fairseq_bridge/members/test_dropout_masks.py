@@ -9,9 +9,9 @@ import torch
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.members.dropout_masks import fold_dropout
-from pipeline.fairseq_bridge.members.member import FairseqMember, build_model
+from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.fairseq_bridge.members.stacked import StackedTransformers
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 16, "layers": 2, "attention_heads": 2}
 SOURCE = torch.tensor([[5, 6, 7, 2], [8, 2, 1, 1]])
@@ -33,7 +33,7 @@ def logits(one: Any) -> torch.Tensor:
     return torch.cat(list(FairseqMember(one).force(SOURCE, PREFIX, [3, 3])))
 
 
-def test_the_same_seed_drops_the_same_units_and_another_one_others() -> None:
+def test_the_seed_determines_the_dropped_units() -> None:
     first, again, other = (copy.deepcopy(model()) for _ in range(3))
     fold_dropout(first, 0.3, 1)
     fold_dropout(again, 0.3, 1)
@@ -43,8 +43,8 @@ def test_the_same_seed_drops_the_same_units_and_another_one_others() -> None:
     assert not torch.allclose(logits(first), logits(model()))
 
 
-def test_a_layer_adds_what_fairseq_s_own_dropout_with_that_mask_adds() -> None:
-    """The first encoder layer, against masks applied to the activations themselves."""
+def test_a_layer_equals_one_with_masked_activations() -> None:
+    """The first encoder layer, compared with masks applied to its activations."""
     plain, folded = model(), model()
     fold_dropout(folded, 0.5, 3)
     layer, masked = plain.encoder.layers[0], folded.encoder.layers[0]
@@ -59,7 +59,7 @@ def test_a_layer_adds_what_fairseq_s_own_dropout_with_that_mask_adds() -> None:
         torch.testing.assert_close(masked(x, None), expected)
 
 
-def test_masks_stay_when_members_are_stacked() -> None:
+def test_stacked_members_keep_their_masks() -> None:
     members = []
     for seed in (1, 2):
         one = model()
@@ -75,13 +75,13 @@ def test_masks_stay_when_members_are_stacked() -> None:
         torch.testing.assert_close(step[:, number], expected)
 
 
-def test_the_model_s_own_rates_are_those_of_its_training() -> None:
+def test_without_a_rate_the_rates_of_training_are_used() -> None:
     own, given = model(dropout=0.4, activation_dropout=0.4), model()
     fold_dropout(own, None, 1)
     fold_dropout(given, 0.4, 1)
     assert torch.equal(logits(own), logits(given))
 
 
-def test_a_model_that_was_trained_without_dropout_has_none_of_its_own() -> None:
-    with pytest.raises(ConfigError, match=r"settings\.rate .* trained without dropout.* got None"):
+def test_a_model_trained_without_dropout_needs_a_rate() -> None:
+    with pytest.raises(ConfigError, match=r"settings\.rate .*trained without dropout.*got None"):
         fold_dropout(model(), None, 1)

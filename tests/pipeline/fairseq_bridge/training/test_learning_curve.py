@@ -1,4 +1,4 @@
-"""Greedy decodes of the dev set beside fairseq's generator, and what judges them."""
+"""Greedy decoding of the dev set, compared with fairseq's generator, and its quality."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import torch
 
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
-from pipeline.fairseq_bridge.members.member import build_model
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.training.learning_curve import greedy_dev_texts
 from pipeline.fairseq_bridge.training.settings import FAMILIES
 from pipeline.quality.speech import corpus_wer_percent
@@ -24,13 +23,13 @@ SIDE = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the function needs of fairseq's Trainer, with a model of random weights."""
+    """The parts of fairseq's Trainer that the function uses, with a model of random weights."""
     folder = tmp_path_factory.mktemp("data")
     chooser = random.Random(0)
-    pieces = ["▁a", "b", "▁c", "d", "▁e"]
-    write_dictionaries(folder, ("en", "de"), dict.fromkeys(pieces, 1))
+    subwords = ["▁a", "b", "▁c", "d", "▁e"]
+    write_dictionaries(folder, ("en", "de"), dict.fromkeys(subwords, 1))
     sides = [
-        [["▁a", *chooser.choices(pieces, k=chooser.randint(1, 6))] for _ in range(N_SENTENCE)]
+        [["▁a", *chooser.choices(subwords, k=chooser.randint(1, 6))] for _ in range(N_SENTENCE)]
         for _ in range(2)
     ]
     write_split(folder, "valid", ("en", "de"), (sides[0], sides[1]))
@@ -55,7 +54,7 @@ def trainer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )
 
 
-def test_greedy_decodes_are_fairseqs_with_a_beam_of_one(trainer: Any) -> None:
+def test_greedy_search_equals_that_of_fairseq_with_a_beam_of_one(trainer: Any) -> None:
     hypotheses, references = greedy_dev_texts(trainer, 1000)
     dataset, dictionary = trainer.task.dataset("valid"), trainer.task.target_dictionary
     assert len(hypotheses) == len(references) == N_SENTENCE
@@ -73,9 +72,10 @@ def test_greedy_decodes_are_fairseqs_with_a_beam_of_one(trainer: Any) -> None:
         dictionary.string(best[0]["tokens"], "sentencepiece")
         for best in generator.generate([], sample)
     ]
-    assert all(other.startswith(one) for one, other in zip(hypotheses, expected, strict=False))
-    n_ended = sum(one == other for one, other in zip(hypotheses, expected, strict=False))
-    assert 0 < n_ended < 64, "some end, some are cut"
+    pairs = list(zip(hypotheses, expected, strict=False))
+    assert all(longer.startswith(hypothesis) for hypothesis, longer in pairs)
+    n_finished = sum(hypothesis == longer for hypothesis, longer in pairs)
+    assert 0 < n_finished < 64, "some hypotheses finish, some are cut"
 
 
 def test_only_the_first_sentences_are_decoded(trainer: Any) -> None:
@@ -87,9 +87,11 @@ def test_only_the_first_sentences_are_decoded(trainer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "judge"), [("translation", corpus_bleu), ("speech", corpus_wer_percent)]
+    ("family", "quality"), [("translation", corpus_bleu), ("speech", corpus_wer_percent)]
 )
-def test_quality_is_that_of_the_metrics_stage(family: str, judge: Any) -> None:
-    said = ["a lamp in the red hall of", "open the door to the garden", ""]
-    meant = ["the lamp in the red hall", "open the door to the garden", "one two"]
-    assert FAMILIES[family].quality(said, meant) == pytest.approx(judge(said, meant))
+def test_quality_equals_that_of_stage_metrics(family: str, quality: Any) -> None:
+    hypotheses = ["a lamp in the red hall of", "open the door to the garden", ""]
+    references = ["the lamp in the red hall", "open the door to the garden", "one two"]
+    assert FAMILIES[family].quality(hypotheses, references) == pytest.approx(
+        quality(hypotheses, references)
+    )

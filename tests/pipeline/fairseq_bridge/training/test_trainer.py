@@ -1,4 +1,4 @@
-"""Training through fairseq: reproducible, resumable, and the same after an interruption."""
+"""Training with fairseq: reproducible, and resumable with the same result."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from safetensors.torch import load_file
 from pipeline.errors import ConfigError, MachineError, PipelineError
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 from pipeline.fairseq_bridge.training import trainer as training
-from pipeline.fairseq_bridge.training.job import TrainJob
-from pipeline.fairseq_bridge.training.processes import torchrun
+from pipeline.fairseq_bridge.training.job import TrainJob, torchrun
 from pipeline.fairseq_bridge.training.settings import training_configuration
-from pipeline.fairseq_bridge.training.trainer import train_member
+from pipeline.fairseq_bridge.training.trainer import build_trainer, train_member
 
 LAYER = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 TRAIN = {
     "updates": 12,
-    "_target_": "pipeline.fairseq_bridge.training.trainer.train_member",
+    "_target_": "pipeline.fairseq_bridge.training.train_member",
     "batch_tokens": 100,
     "accumulate_batches": 1,
     "processes": 1,
@@ -84,14 +83,14 @@ def _bytes(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def uninterrupted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     job = _job(data, tmp_path_factory.mktemp("train") / "out")
     train_member(job)
     return _bytes(job.out)
 
 
-def test_member_holds_weights_their_average_and_its_curve(undisturbed: dict[str, bytes]) -> None:
-    assert sorted(undisturbed) == [
+def test_a_member_has_weights_an_average_and_a_curve(uninterrupted: dict[str, bytes]) -> None:
+    assert sorted(uninterrupted) == [
         "average.safetensors",
         "curve.csv",
         "model.json",
@@ -99,16 +98,16 @@ def test_member_holds_weights_their_average_and_its_curve(undisturbed: dict[str,
         "update_00000009.safetensors",
         "update_00000012.safetensors",
     ]
-    curve = undisturbed["curve.csv"].decode().splitlines()
+    curve = uninterrupted["curve.csv"].decode().splitlines()
     assert curve[0] == "update,train_loss_nats,valid_loss_nats,valid_bleu"
     assert [line.split(",")[0] for line in curve[1:]] == ["6", "12"]
-    model = json.loads(undisturbed["model.json"])
+    model = json.loads(uninterrupted["model.json"])
     assert model["seed"] == 1
     assert model["model"]["encoder"]["embed_dim"] == 16
 
 
 def _interrupt(job: TrainJob, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Train so many updates of a job, then stop as by Ctrl-C."""
+    """Stop the training of a job after some updates, as Ctrl-C does."""
 
     def interrupted(items: Iterable[Any], **_: Any) -> Iterator[Any]:
         yield from islice(items, after)
@@ -121,17 +120,17 @@ def _interrupt(job: TrainJob, monkeypatch: pytest.MonkeyPatch, after: int) -> No
 
 
 @pytest.mark.parametrize("after", [3, 7, 11])
-def test_case_19_interrupted_training_ends_as_the_undisturbed(
+def test_case_19_a_resumed_training_equals_an_uninterrupted_one(
     data: Path,
     tmp_path: Path,
-    undisturbed: dict[str, bytes],
+    uninterrupted: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
     after: int,
 ) -> None:
     job = _job(data, tmp_path / "out")
     _interrupt(job, monkeypatch, after)
     train_member(job)
-    assert _bytes(job.out) == undisturbed
+    assert _bytes(job.out) == uninterrupted
 
 
 @pytest.mark.parametrize(
@@ -143,10 +142,10 @@ def test_case_19_interrupted_training_ends_as_the_undisturbed(
         ("update_00000006.safetensors", 0, None),
     ],
 )
-def test_damaged_state_or_weights_are_passed_over_with_a_sentence(
+def test_damaged_states_and_weights_are_skipped_with_a_warning(
     data: Path,
     tmp_path: Path,
-    undisturbed: dict[str, bytes],
+    uninterrupted: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     damaged: str,
@@ -159,14 +158,13 @@ def test_damaged_state_or_weights_are_passed_over_with_a_sentence(
     path.write_bytes(path.read_bytes()[: int(left * path.stat().st_size)])
     with caplog.at_level("INFO"):
         train_member(job)
-    passed_over = "it" if damaged.startswith("state") else "state_00000009.pt"
-    assert f"{damaged} is not whole, and {passed_over} is passed over" in caplog.text
-    assert ("goes on after update" in caplog.text) == (resumed_at is not None)
-    assert resumed_at is None or f"goes on after update {resumed_at}" in caplog.text
-    assert _bytes(job.out) == undisturbed
+    assert f"{damaged} is damaged; state state_00000009.pt is skipped" in caplog.text
+    assert ("resumes after update" in caplog.text) == (resumed_at is not None)
+    assert resumed_at is None or f"resumes after update {resumed_at}" in caplog.text
+    assert _bytes(job.out) == uninterrupted
 
 
-def test_interrupted_training_in_mixed_precision_ends_as_the_undisturbed(
+def test_a_resumed_training_in_mixed_precision_equals_an_uninterrupted_one(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, job = (_job(data, tmp_path / name, precision="bf16") for name in ("alone", "out"))
@@ -177,16 +175,14 @@ def test_interrupted_training_in_mixed_precision_ends_as_the_undisturbed(
     assert load_file(job.out / "average.safetensors").popitem()[1].dtype == torch.bfloat16
 
 
-def test_fp16_without_a_gpu_is_refused(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fp16_needs_a_gpu(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(MachineError, match=r"train\.precision must be .* got fp16"):
+    with pytest.raises(MachineError, match=r"train\.precision: .*got fp16"):
         train_member(_job(data, tmp_path / "out", precision="fp16"))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
-def test_precision_is_fairseqs_on_a_gpu(
+def test_precision_is_set_in_the_configuration_of_fairseq(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -208,7 +204,7 @@ def test_weights_at_the_ends_of_cycles_are_kept(data: Path, tmp_path: Path) -> N
 def test_each_cycle_starts_at_the_peak(data: Path, tmp_path: Path) -> None:
     plain = tmp_path / "data"
     plain.symlink_to(data)
-    trainer = training._build_trainer(_job(plain, tmp_path / "out", cycles=2))
+    trainer = build_trainer(_job(plain, tmp_path / "out", cycles=2))
     rates = [trainer.lr_scheduler.step_update(done) for done in range(13)]
     assert rates[3] == rates[6] == rates[12] == pytest.approx(5e-3)
     assert rates[:4] == sorted(rates[:4])
@@ -217,7 +213,7 @@ def test_each_cycle_starts_at_the_peak(data: Path, tmp_path: Path) -> None:
     assert rates[9] == pytest.approx(2.5e-3)
 
 
-def test_quality_on_dev_can_be_left_out(data: Path, tmp_path: Path) -> None:
+def test_quality_on_the_dev_set_can_be_switched_off(data: Path, tmp_path: Path) -> None:
     job = _job(data, tmp_path / "out", updates=6, validate_quality_sentences=0)
     train_member(job)
     header, *rows = (job.out / "curve.csv").read_text().splitlines()
@@ -225,16 +221,16 @@ def test_quality_on_dev_can_be_left_out(data: Path, tmp_path: Path) -> None:
     assert [row.split(",")[0] for row in rows] == ["6"]
 
 
-def test_case_3_seeds_make_different_members_and_zero_is_a_seed(
-    data: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+def test_case_3_seeds_give_different_members_and_zero_is_a_seed(
+    data: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
     job = _job(data, tmp_path / "out", seed=0)
     train_member(job)
     assert json.loads((job.out / "model.json").read_text())["seed"] == 0
-    assert _bytes(job.out)["average.safetensors"] != undisturbed["average.safetensors"]
+    assert _bytes(job.out)["average.safetensors"] != uninterrupted["average.safetensors"]
 
 
-def test_unknown_model_setting_is_named(data: Path, tmp_path: Path) -> None:
+def test_an_unknown_model_setting_is_named(data: Path, tmp_path: Path) -> None:
     job = _job(data, tmp_path / "out")
     job.model["settings"]["encoder"] = {**LAYER, "embed_dims": 16}
     with pytest.raises(ConfigError, match=r"model\.settings\.encoder\.embed_dims.*embed_dim\?"):
@@ -242,38 +238,38 @@ def test_unknown_model_setting_is_named(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "fixed"])
-def test_other_schedules_train(data: Path, tmp_path: Path, schedule: str) -> None:
+def test_schedules_without_cycles_train(data: Path, tmp_path: Path, schedule: str) -> None:
     job = _job(data, tmp_path / "out", schedule=schedule, updates=6)
     train_member(job)
     assert (job.out / "average.safetensors").is_file()
 
 
-def test_accumulated_batches_make_one_update(data: Path, tmp_path: Path) -> None:
+def test_accumulated_batches_give_one_update(data: Path, tmp_path: Path) -> None:
     job = _job(data, tmp_path / "out", accumulate_batches=2, updates=6)
     train_member(job)
     assert json.loads((job.out / "model.json").read_text())["updates"] == 6
 
 
-def test_two_processes_train_as_one_with_accumulated_batches(data: Path, tmp_path: Path) -> None:
+def test_two_processes_equal_one_with_accumulated_batches(data: Path, tmp_path: Path) -> None:
     two = _job(data, tmp_path / "two", processes=2, updates=6)
     alone = _job(data, tmp_path / "alone", accumulate_batches=2, updates=6)
     for job in (two, alone):
         job.model["settings"]["dropout"] = 0.0
         train_member(job)
-    ours, other = (load_file(job.out / "average.safetensors") for job in (two, alone))
-    assert set(ours) == set(other)
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, other[name], atol=1e-5, rtol=1e-4)
+    weights, expected = (load_file(job.out / "average.safetensors") for job in (two, alone))
+    assert set(weights) == set(expected)
+    for name, tensor in weights.items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-5, rtol=1e-4)
     again = replace(two, out=tmp_path / "again")
     again.out.mkdir()
-    train_member(again)  # from the last state: nothing is left to train
+    train_member(again)  # resumes from the last state, with no updates left
     assert _bytes(again.out) == _bytes(two.out)
 
 
-def test_two_nodes_of_a_slurm_job_train_as_one(
+def test_two_nodes_of_a_slurm_job_equal_one_process(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # srun as on a cluster, with this machine as each of the nodes
+    # A stand-in for srun that runs both nodes on this machine.
     srun = tmp_path / "bin" / "srun"
     srun.parent.mkdir()
     srun.write_text(
@@ -294,29 +290,31 @@ def test_two_nodes_of_a_slurm_job_train_as_one(
     for job in (two, alone):
         job.model["settings"]["dropout"] = 0.0
         train_member(job)
-    ours, other = (load_file(job.out / "average.safetensors") for job in (two, alone))
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, other[name], atol=1e-5, rtol=1e-4)
+    weights, expected = (load_file(job.out / "average.safetensors") for job in (two, alone))
+    for name, tensor in weights.items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-5, rtol=1e-4)
     seen = (tmp_path / "seen").read_text()
     assert seen.startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 ")
     assert "--nnodes=2 --nproc-per-node=1 " in seen
 
 
-def test_nodes_must_have_equal_shares() -> None:
-    with pytest.raises(ConfigError, match=r"train\.processes must be a multiple of the 2 .* got 3"):
+def test_processes_must_be_spread_evenly_over_nodes() -> None:
+    with pytest.raises(
+        ConfigError, match=r"train\.processes: must be a multiple of the job's 2 nodes \(got 3\)"
+    ):
         torchrun(3, "seed_1", {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"})
 
 
-def test_members_that_train_in_one_job_of_several_nodes_do_not_meet() -> None:
+def test_trainings_in_one_slurm_job_have_different_meeting_points() -> None:
     job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_ID": "7"}
-    first, again, other = (torchrun(2, one, job) for one in ("seed_1", "seed_1", "seed_2"))
+    first, again, other = (torchrun(2, title, job) for title in ("seed_1", "seed_1", "seed_2"))
     assert first == again
-    # Ports may coincide: trainings of other names do not meet at one.
+    # Ports may be equal; different names keep the trainings apart.
     assert first[-2].startswith("--rdzv-id=")
     assert first[-2] != other[-2]
 
 
-def test_failing_process_is_told(data: Path, tmp_path: Path) -> None:
+def test_a_failed_process_is_reported(data: Path, tmp_path: Path) -> None:
     job = _job(data, tmp_path / "out", processes=2, schedule="fixed")
     job.model["settings"]["encoder"] = {**LAYER, "attention_heads": 3}
     with pytest.raises(PipelineError, match="one of 2 training processes failed"):

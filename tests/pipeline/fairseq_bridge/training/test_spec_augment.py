@@ -12,15 +12,15 @@ FEATURES = np.ones((50, 8), dtype=np.float32)
 BOTH = SpecAugment(frequency_masks=1, frequency_mask_bins=3, time_masks=2, time_mask_frames=30)
 
 
-def test_masks_are_those_of_their_seed_alone() -> None:
+def test_masks_depend_on_the_seed_alone() -> None:
     first = BOTH.masked(FEATURES, (1, 2, 3))
     assert np.array_equal(first, BOTH.masked(FEATURES, (1, 2, 3)))
-    others = [BOTH.masked(FEATURES, (1, epoch, 3)) for epoch in range(3, 9)]
-    assert any(not np.array_equal(first, other) for other in others)
+    later = [BOTH.masked(FEATURES, (1, epoch, 3)) for epoch in range(3, 9)]
+    assert any(not np.array_equal(first, masked) for masked in later)
     assert FEATURES.all()
 
 
-def test_masks_are_no_larger_than_asked_for() -> None:
+def test_masks_have_at_most_the_configured_size() -> None:
     for seed in range(50):
         masked = BOTH.masked(FEATURES, (seed,))
         assert (masked == 0).all(axis=0).sum() <= 3
@@ -38,12 +38,12 @@ def test_without_settings_nothing_is_masked() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"frequency_mask": 1}, "did you mean frequency_masks"),
-        ({"time_masks": -1}, r"time_masks must be >= 0, got -1"),
-        ({"time_masks": 1.5}, "must be a whole number >= 0, got 1.5"),
-        ({"time_mask_share": "all"}, "must be a number >= 0, got 'all'"),
+        ({"frequency_mask": 1}, "Did you mean frequency_masks"),
+        ({"time_masks": -1}, r"time_masks: must be an integer >= 0 \(got -1\)"),
+        ({"time_masks": 1.5}, r"must be an integer >= 0 \(got 1.5\)"),
+        ({"time_mask_share": "all"}, r"must be a number >= 0 \(got 'all'\)"),
     ],
 )
-def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=rf"train\.settings\.spec_augment\..*{message}"):
         spec_augment(settings)

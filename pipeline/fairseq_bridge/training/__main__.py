@@ -1,4 +1,4 @@
-"""One of the processes that train a member, started by `torchrun`."""
+"""One of the processes that train a member: `python -m pipeline.fairseq_bridge.training JOB`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The VGG-Transformer is fairseq's, and as a member it sees neither padding nor its batch."""
+"""The VGG-Transformer equals fairseq's and depends neither on padding nor on the batch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import yaml
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.members.member import SpeechMember, build_model, load_weights
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.members.member import SpeechMember
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.models.vggtransformer import _examples_of_fairseq, _vgg
-from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.fairseq_bridge.models.weights import load_weights, save_weights
 from pipeline.run.settings import CONF
 
 BINS = 6
@@ -65,7 +65,7 @@ def _batch(utterances: list[torch.Tensor]) -> torch.Tensor:
     return pad(utterances, batch_first=True, padding_value=torch.nan)
 
 
-def test_it_is_fairseq_s_own_model_with_other_settings_off(dictionary: Any) -> None:
+def test_without_own_settings_it_equals_the_model_of_fairseq(dictionary: Any) -> None:
     ours = _model(dictionary, position_rows=0, in_channels=1)
     names = [name for name in SETTINGS if name.endswith(("config", "dim", "channel"))]
     arguments = argparse.Namespace(**{name: SETTINGS[name] for name in names}, in_channels=1)
@@ -82,17 +82,17 @@ def test_it_is_fairseq_s_own_model_with_other_settings_off(dictionary: Any) -> N
     torch.testing.assert_close(one, other)
 
 
-def test_the_paper_s_model_has_fairseq_s_own_settings() -> None:
+def test_vggtransformer_2_has_the_settings_of_fairseq() -> None:
     arguments = argparse.Namespace()
     _vgg.vggtransformer_2(arguments)
     _vgg.base_architecture(arguments)
-    del arguments.transformer_context  # of another of its models
+    del arguments.transformer_context  # a setting of another model
     ours = yaml.safe_load((CONF / "model" / "vggtransformer_2.yaml").read_text())["settings"]
     assert {name: ours[name] for name in vars(arguments)} == vars(arguments)
     assert model_configuration("vggtransformer", {})["position_rows"] == ours["position_rows"] == 0
 
 
-def test_case_5_the_encoder_sees_no_padding(member: SpeechMember) -> None:
+def test_case_5_the_encoder_ignores_padding(member: SpeechMember) -> None:
     utterances = _utterances(LENGTHS)
     batch = torch.nn.utils.rnn.pad_sequence(utterances, batch_first=True, padding_value=100.0)
     with torch.inference_mode():
@@ -105,7 +105,7 @@ def test_case_5_the_encoder_sees_no_padding(member: SpeechMember) -> None:
             assert len(alone) == -(-len(utterance) // 12)
 
 
-def test_case_5_one_in_a_batch_of_64_is_scored_as_alone(member: SpeechMember) -> None:
+def test_case_5_scores_in_a_batch_of_64_equal_scores_alone(member: SpeechMember) -> None:
     utterances = _utterances(tuple(range(3, 67)))
     prefix = PREFIX[:1].expand(64, -1)
     together = list(member.force(_batch(utterances), prefix, [4] * 64))
@@ -114,10 +114,10 @@ def test_case_5_one_in_a_batch_of_64_is_scored_as_alone(member: SpeechMember) ->
         torch.testing.assert_close(together[place], alone, atol=1e-5, rtol=0)
 
 
-def test_steps_give_what_the_whole_decoder_gives(member: SpeechMember) -> None:
+def test_steps_equal_teacher_forcing(member: SpeechMember) -> None:
     source = _batch(_utterances(LENGTHS[:3]))
     whole = list(member.force(source, PREFIX, [4, 3, 2]))
-    assert [tuple(one.shape) for one in whole] == [(4, 24), (3, 24), (2, 24)]
+    assert [tuple(logits.shape) for logits in whole] == [(4, 24), (3, 24), (2, 24)]
     state = member.encode(source)
     for place in range(4):
         step = member.step(state, PREFIX[:, : place + 1])
@@ -128,21 +128,23 @@ def test_steps_give_what_the_whole_decoder_gives(member: SpeechMember) -> None:
                 )
 
 
-def test_rows_go_on_from_the_prefixes_that_they_are_reordered_to(member: SpeechMember) -> None:
+def test_reordered_rows_continue_their_new_prefixes(member: SpeechMember) -> None:
     source = _batch(_utterances(LENGTHS[:3]))
     state = member.encode(source)
     member.step(state, torch.tensor([[2]] * 3))
     state = member.reorder(state, torch.tensor([0, 0, 1, 1, 2, 2]), 2)
     second = [[2, 9], [2, 11], [2, 4], [2, 5], [2, 6], [2, 7]]
     member.step(state, torch.tensor(second))
-    state = member.reorder(state, torch.tensor([3, 2, 5, 5]), 2)  # the first sentence is over
+    state = member.reorder(state, torch.tensor([3, 2, 5, 5]), 2)  # the first sentence has finished
     prefix = torch.tensor([[2, 5, 9], [2, 4, 9], [2, 7, 8], [2, 7, 4]])
     step = member.step(state, prefix)
     whole = list(member.force(source[[1, 1, 2, 2]], prefix, [3] * 4))
-    torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        step, torch.stack([logits[-1] for logits in whole]), atol=1e-5, rtol=0
+    )
 
 
-def test_weights_come_back_from_a_safetensors_file(dictionary: Any, tmp_path: Path) -> None:
+def test_weights_survive_a_safetensors_file(dictionary: Any, tmp_path: Path) -> None:
     model, path = _model(dictionary), tmp_path / "average.safetensors"
     save_weights(model.state_dict(), path)
     torch.manual_seed(2)
@@ -152,30 +154,30 @@ def test_weights_come_back_from_a_safetensors_file(dictionary: Any, tmp_path: Pa
         assert torch.equal(one, other)
 
 
-def test_frames_of_another_size_are_refused(member: SpeechMember) -> None:
-    with pytest.raises(DataError, match="must have the model's 6 bins, got 7"):
+def test_frames_with_another_number_of_bins_are_rejected(member: SpeechMember) -> None:
+    with pytest.raises(DataError, match=r"expects features with 6 bins \(got 7"):
         member.encode(torch.zeros(1, 4, 7))
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("conv_dec_config", "((16, 1, True),)", "kernels > 1"),
+        ("conv_dec_config", "((16, 1, True),)", "kernels must be at least 2"),
         ("conv_dec_config", "()", "at least one tuple of 3 values"),
-        ("vggblock_enc_config", "[(4, 3, (2, 2), 1, False)]", "whole numbers for pooling"),
+        ("vggblock_enc_config", "[(4, 3, (2, 2), 1, False)]", "pooling must be an integer"),
         ("transformer_enc_config", "__import__('os').abort()", "at least one tuple of 7"),
-        ("enc_output_dim", 16, r"width of the decoder's layers \(12\), got 16"),
-        ("position_rows", 3, "even number >= 0, got 3"),
+        ("enc_output_dim", 16, r"width of the decoder's layers, 12 \(got 16"),
+        ("position_rows", 3, r"even number >= 0 \(got 3"),
     ],
 )
-def test_settings_that_cannot_work_are_named(
+def test_invalid_settings_are_rejected(
     dictionary: Any, setting: str, value: Any, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"model\.settings\.{setting} must .*{message}"):
+    with pytest.raises(ConfigError, match=rf"model\.settings\.{setting}: .*{message}"):
         _model(dictionary, **{setting: value})
 
 
-def test_a_package_of_the_user_s_that_is_called_examples_stays(
+def test_another_package_called_examples_is_restored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = types.ModuleType("examples")

@@ -7,9 +7,9 @@ import torch
 
 from pipeline.decoding.ensemble import MembersInTurn
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.members.member import FairseqMember, build_model
+from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.fairseq_bridge.members.stacked import StackedTransformers, can_stack
-from pipeline.fairseq_bridge.models.configuration import model_configuration
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 12, "layers": 2, "attention_heads": 2}
 PLAIN = {"encoder": SIDE, "decoder": SIDE}
@@ -38,7 +38,7 @@ def member(seed: int, **settings: Any) -> FairseqMember:
         {"no_token_positional_embeddings": True},
     ],
 )
-def test_stacked_members_step_like_members_in_turn(settings: dict[str, Any]) -> None:
+def test_steps_of_stacked_members_equal_those_of_members_in_turn(settings: dict[str, Any]) -> None:
     members = [member(seed, **settings) for seed in range(3)]
     assert can_stack(members)
     stacked, in_turn = StackedTransformers(members), MembersInTurn(members)
@@ -65,15 +65,15 @@ def test_stacked_members_step_like_members_in_turn(settings: dict[str, Any]) -> 
         ]
 
 
-def test_stacked_members_force_like_members_in_turn() -> None:
+def test_teacher_forcing_of_stacked_members_equals_that_of_members_in_turn() -> None:
     members = [member(seed) for seed in range(2)]
     prefix = torch.tensor([[2, 9, 10], [2, 11, 2]])
-    for one, other in zip(
+    for logits, expected in zip(
         StackedTransformers(members).force(SOURCE, prefix, [3, 2]),
         MembersInTurn(members).force(SOURCE, prefix, [3, 2]),
         strict=True,
     ):
-        torch.testing.assert_close(one, other)
+        torch.testing.assert_close(logits, expected)
 
 
 def test_members_of_different_architectures_are_not_stacked() -> None:

@@ -1,4 +1,4 @@
-"""The ensembles of a plan have the names that those of a decode have."""
+"""Planned ensembles have the names of those that are made after training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from pipeline.ensembles import Ensemble, chosen_ensembles
+from pipeline.ensembles import Chosen, chosen_ensembles, planned_ensembles
 from pipeline.errors import ConfigError
-from pipeline.fairseq_bridge.models.weights import save_weights
-from pipeline.fairseq_bridge.training.state import kept_weights
-from pipeline.plan.sizes import planned_ensembles
+from pipeline.fairseq_bridge.models.weights import checkpoint_name, kept_updates, save_weights
 from pipeline.run.files import write_json
 from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
@@ -29,14 +27,13 @@ def _settings(*overrides: str) -> PipelineConfig:
 
 
 def _train(folder: Path, settings: PipelineConfig) -> None:
-    """What stage train leaves of models of one number."""
+    """Write what stage train would, with models of one number."""
     for seed in settings.ensemble.seeds:
         part = folder / f"seed_{seed}"
         part.mkdir(parents=True)
-        for place, path in enumerate(
-            [*kept_weights(part, plain(settings.train)).values(), part / "average.safetensors"]
-        ):
-            save_weights({"weight": torch.full((1,), float(10 * seed + place))}, path)
+        kept = map(checkpoint_name, kept_updates(plain(settings.train)))
+        for index, name in enumerate([*kept, "average.safetensors"]):
+            save_weights({"weight": torch.full((1,), float(10 * seed + index))}, part / name)
         hashes = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in part.glob("*.safetensors")
@@ -47,8 +44,11 @@ def _train(folder: Path, settings: PipelineConfig) -> None:
     write_json(folder / "manifest.json", {path.name: "digest" for path in folder.glob("seed_*")})
 
 
-def _names(ensembles: list[Ensemble]) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.name, one.member_names) for one in ensembles]
+def _names(chosen: Chosen) -> list[list[tuple[str, tuple[str, ...]]]]:
+    return [
+        [(ensemble.name, ensemble.member_names) for ensemble in ensembles]
+        for ensembles in (chosen.main, chosen.further)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,45 @@ def _names(ensembles: list[Ensemble]) -> list[tuple[str, tuple[str, ...]]]:
     [
         ("random_init",),
         ("checkpoint",),
-        ("checkpoint", *(f"ensemble.settings.{one}=2" for one in ("members", "average", "every"))),
+        (
+            "checkpoint",
+            *(f"ensemble.settings.{name}=2" for name in ("members", "average", "every")),
+        ),
         ("checkpoint", "train.schedule=cosine", "train.cycles=3"),
         ("checkpoint_average",),
         ("snapshot", "train.schedule=cosine", "train.cycles=3"),
         ("mc_dropout", "ensemble.settings.members=3"),
+        ("checkpoint", "ensemble.name=renamed"),
     ],
     ids=" ".join,
 )
-def test_names_are_those_of_the_decode(kind: tuple[str, ...], tmp_path: Path) -> None:
+def test_names_are_those_after_training(kind: tuple[str, ...], tmp_path: Path) -> None:
     name, *more = kind
     settings = _settings(
         f"ensemble={name}", *more, "+ensemble@ensemble.also.checkpoint_average=checkpoint_average"
     )
     folder = tmp_path / "train" / "nmt_ende"
     _train(folder, settings)
-    real = chosen_ensembles(settings.ensemble, folder)
-    main, further = planned_ensembles(settings.ensemble, settings.train)
-    assert _names(main) == _names(real.main)
-    assert _names(further) == _names(real.further)
+    planned = planned_ensembles(settings.ensemble, settings.train)
+    assert _names(planned) == _names(chosen_ensembles(settings.ensemble, folder))
 
 
-def test_a_training_that_is_too_short_for_its_checkpoints_is_named() -> None:
+def test_a_training_with_too_few_checkpoints_is_rejected() -> None:
     settings = _settings("ensemble=checkpoint", "train.updates=30", "ensemble.settings.members=4")
-    with pytest.raises(ConfigError, match=r"must give the 4 checkpoints .* got 30, which give 3"):
+    with pytest.raises(
+        ConfigError,
+        match=r"train\.updates: ensemble checkpoint needs 4 checkpoints, but 30 updates give 3",
+    ):
         planned_ensembles(settings.ensemble, settings.train)
 
 
-def test_given_models_are_numbered_from_one() -> None:
+def test_imported_models_are_numbered_from_one() -> None:
     settings = _settings("ensemble=imported", "ensemble.settings.checkpoints=[a.pt,b.pt]")
-    (main,), _ = planned_ensembles(settings.ensemble, settings.train)
+    (main,) = planned_ensembles(settings.ensemble, settings.train).main
     assert main.member_names == ("imported_1", "imported_2")
+
+
+def test_a_kind_that_is_not_registered_has_one_member_per_seed() -> None:
+    settings = _settings("ensemble._target_=tests.plugin.pieces.reversed_members")
+    (main,) = planned_ensembles(settings.ensemble, settings.train).main
+    assert len(main.members) == 2

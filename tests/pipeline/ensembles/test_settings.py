@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hydra import compose, initialize_config_dir
 
+from pipeline.ensembles.kinds import KINDS
 from pipeline.errors import ConfigError
 from pipeline.run.settings import CONF, MainEnsembleConfig, plain, typed
 
@@ -16,19 +18,19 @@ def ensemble(*overrides: str, experiment: str = "laptop") -> MainEnsembleConfig:
 
 @pytest.mark.parametrize("kind", ["checkpoint", "checkpoint_average", "mc_dropout"])
 def test_a_further_ensemble_follows_the_seeds_of_the_main_one(kind: str) -> None:
-    found = ensemble(
+    settings = ensemble(
         f"+ensemble@ensemble.also.{kind}={kind}", "ensemble.seeds=[7,8]", "ensemble=random_init"
     )
-    assert plain(found.also[kind].seeds) == [7, 8]
-    assert found.also[kind].name == kind
+    assert plain(settings.also[kind].seeds) == [7, 8]
+    assert settings.also[kind].name == kind
 
 
 def test_a_further_ensemble_of_the_same_kind_needs_a_name_of_its_own() -> None:
     given = ["+ensemble@ensemble.also.pairs=checkpoint", "ensemble.also.pairs.settings.members=2"]
     with pytest.raises(ConfigError, match=r"ensemble\.also\.pairs: its key must be its name"):
         ensemble(*given[:1])
-    found = ensemble(*given, "ensemble.also.pairs.name=pairs")
-    assert found.also["pairs"].settings["members"] == 2
+    settings = ensemble(*given, "ensemble.also.pairs.name=pairs")
+    assert settings.also["pairs"].settings["members"] == 2
 
 
 def test_rules_hold_for_further_ensembles_too() -> None:
@@ -52,7 +54,19 @@ def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> No
         )
 
 
-def test_given_models_need_no_training_run() -> None:
+def test_imported_models_need_no_seeds() -> None:
     assert plain(ensemble("ensemble=imported", experiment="demo").seeds) == []
-    with pytest.raises(ConfigError, match=r"ensemble\.seeds: must be distinct, at least one"):
+    with pytest.raises(ConfigError, match=r"ensemble\.seeds: ensemble random_init needs a seed"):
         ensemble("ensemble.seeds=[]")
+
+
+def test_seeds_must_be_distinct() -> None:
+    with pytest.raises(ConfigError, match=r"ensemble\.seeds: must be distinct \(got \[1, 1\]\)"):
+        ensemble("ensemble.seeds=[1,1]")
+
+
+def test_every_option_of_the_group_names_a_registered_kind() -> None:
+    for path in (CONF / "ensemble").glob("*.yaml"):
+        target = yaml.safe_load(path.read_text(encoding="utf-8"))["_target_"]
+        assert target == f"pipeline.ensembles.kinds.{path.stem}"
+        assert path.stem in KINDS

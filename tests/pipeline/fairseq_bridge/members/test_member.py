@@ -8,16 +8,10 @@ import torch
 from safetensors.torch import save_file
 
 from pipeline.errors import DataError
-from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
-from pipeline.fairseq_bridge.members.member import (
-    FairseqMember,
-    build_model,
-    load_member,
-    load_weights,
-)
-from pipeline.fairseq_bridge.models.configuration import model_configuration
-from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.fairseq_bridge.members.member import FairseqMember, load_member
+from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
+from pipeline.fairseq_bridge.models.weights import load_weights, save_weights
 
 SIDE = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
 
@@ -53,10 +47,10 @@ SOURCE = torch.tensor([[5, 6, 7, 2], [8, 2, 1, 1]])
 PREFIX = torch.tensor([[2, 9, 10], [2, 11, 12]])
 
 
-def test_steps_give_what_the_whole_decoder_gives(model: Any) -> None:
+def test_steps_equal_teacher_forcing(model: Any) -> None:
     member = FairseqMember(model)
     whole = list(member.force(SOURCE, PREFIX, [3, 2]))
-    assert [tuple(one.shape) for one in whole] == [(3, 24), (2, 24)]
+    assert [tuple(logits.shape) for logits in whole] == [(3, 24), (2, 24)]
     state = member.encode(SOURCE)
     for place in range(2):
         step = member.step(state, PREFIX[:, : place + 1])
@@ -64,29 +58,29 @@ def test_steps_give_what_the_whole_decoder_gives(model: Any) -> None:
             torch.testing.assert_close(step[sentence], whole[sentence][place])
 
 
-def test_rows_go_on_from_the_prefixes_that_they_are_reordered_to(model: Any) -> None:
+def test_reordered_rows_continue_their_new_prefixes(model: Any) -> None:
     member = FairseqMember(model)
     state = member.encode(SOURCE)
     member.step(state, torch.tensor([[2]] * 2))
     state = member.reorder(state, torch.tensor([0, 0, 1, 1]), 2)
     member.step(state, torch.tensor([[2, 9], [2, 11], [2, 9], [2, 11]]))
-    state = member.reorder(state, torch.tensor([3, 3]), 2)  # the second sentence goes on alone
+    state = member.reorder(state, torch.tensor([3, 3]), 2)  # the first sentence has finished
     step = member.step(state, torch.tensor([[2, 11, 9], [2, 11, 12]]))
     whole = list(member.force(SOURCE[[1, 1]], torch.tensor([[2, 11, 9], [2, 11, 12]]), [3, 3]))
-    torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]))
+    torch.testing.assert_close(step, torch.stack([logits[-1] for logits in whole]))
 
 
-def test_rows_grow_from_one_a_sentence_also_where_a_sentence_leaves(model: Any) -> None:
+def test_rows_are_expanded_after_a_sentence_has_finished(model: Any) -> None:
     member = FairseqMember(model)
     state = member.encode(SOURCE)
     member.step(state, torch.tensor([[2]] * 2))
     state = member.reorder(state, torch.tensor([1, 1]), 2)
     step = member.step(state, torch.tensor([[2, 11], [2, 12]]))
     whole = list(member.force(SOURCE[[1, 1]], torch.tensor([[2, 11], [2, 12]]), [2, 2]))
-    torch.testing.assert_close(step, torch.stack([one[-1] for one in whole]))
+    torch.testing.assert_close(step, torch.stack([logits[-1] for logits in whole]))
 
 
-def test_weights_that_were_saved_once_for_tied_tensors_come_back(
+def test_tied_tensors_that_were_saved_once_are_restored(
     model: Any, configuration: dict[str, Any], dictionary: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "average.safetensors"
@@ -99,12 +93,12 @@ def test_weights_that_were_saved_once_for_tied_tensors_come_back(
         assert torch.equal(one, other)
 
 
-def test_weights_that_do_not_fit_are_refused(
+def test_weights_that_do_not_fit_are_rejected(
     model: Any, tensors: dict[str, torch.Tensor], tmp_path: Path
 ) -> None:
     path, name = tmp_path / "average.safetensors", "decoder.layers.0.fc1.weight"
     changes: list[tuple[dict[str, torch.Tensor | None], str]] = [
-        ({name: None}, rf"got none for \[{name}\]"),
+        ({name: None}, rf"missing \[{name}\]"),
         ({"more": torch.zeros(1)}, r"unknown \[more\]"),
         ({name: torch.zeros(3)}, "must have shape"),
         ({name: torch.full((8, 8), torch.nan)}, f"{name} must be finite"),
@@ -115,24 +109,14 @@ def test_weights_that_do_not_fit_are_refused(
         with pytest.raises(DataError, match=message):
             load_weights(model, path)
     path.write_bytes(b"")
-    with pytest.raises(DataError, match="must be a whole safetensors file"):
+    with pytest.raises(DataError, match="damaged safetensors file"):
         load_weights(model, path)
 
 
-def test_weights_in_half_precision_are_used_in_single(
+def test_half_precision_weights_are_loaded_in_single_precision(
     model: Any, tensors: dict[str, torch.Tensor], tmp_path: Path
 ) -> None:
     path = tmp_path / "average.safetensors"
     save_file({name: value.half() for name, value in tensors.items()}, path)
     load_weights(model, path)
     assert model.decoder.embed_tokens.weight.dtype == torch.float32
-
-
-def test_the_dictionary_is_fairseq_s(dictionary: Any) -> None:
-    own = import_fairseq("fairseq.data").Dictionary()
-    assert (dictionary.pad(), dictionary.eos(), dictionary.unk()) == (
-        own.pad(),
-        own.eos(),
-        own.unk(),
-    )
-    assert dictionary.symbols[4] == "▁w0"

@@ -1,4 +1,4 @@
-"""Training on speech through fairseq: learnt, reproducible, the same after an interruption."""
+"""Training on speech with fairseq: reproducible, and resumable with the same result."""
 
 from __future__ import annotations
 
@@ -86,17 +86,17 @@ def _bytes(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def uninterrupted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     job = _job(data, tmp_path_factory.mktemp("train") / "out")
     train_member(job)
     return _bytes(job.out)
 
 
 @pytest.mark.parametrize("kept", [4, 10])
-def test_case_19_interrupted_training_ends_as_the_undisturbed(
+def test_case_19_a_resumed_training_equals_an_uninterrupted_one(
     data: Path,
     tmp_path: Path,
-    undisturbed: dict[str, bytes],
+    uninterrupted: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
     kept: int,
 ) -> None:
@@ -111,21 +111,23 @@ def test_case_19_interrupted_training_ends_as_the_undisturbed(
         with pytest.raises(KeyboardInterrupt):
             train_member(job)
     train_member(job)
-    assert _bytes(job.out) == undisturbed
+    assert _bytes(job.out) == uninterrupted
 
 
-def test_masks_and_seeds_make_different_members(
-    data: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+def test_masks_and_seeds_give_different_members(
+    data: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
-    found = [undisturbed["average.safetensors"]]
+    averages = [uninterrupted["average.safetensors"]]
     for name, changes in (("seed", {"seed": 0}), ("unmasked", {"settings": {}})):
         job = _job(data, tmp_path / name, **changes)  # type: ignore[arg-type]
         train_member(job)
-        found.append(_bytes(job.out)["average.safetensors"])
-    assert len(set(found)) == 3
+        averages.append(_bytes(job.out)["average.safetensors"])
+    assert len(set(averages)) == 3
 
 
-def test_adadelta_trains_as_well(data: Path, tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+def test_adadelta_reduces_the_loss(
+    data: Path, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
     settings = {"optimizer": "adadelta", "learning_rate": 1.0, "schedule": "fixed"}
     job = _job(data, tmp_path / "out", **settings, updates=60, checkpoint_interval_updates=30)
     train_member(job)
@@ -135,8 +137,8 @@ def test_adadelta_trains_as_well(data: Path, tmp_path: Path, undisturbed: dict[s
     assert losses[-1] < losses[0]
 
 
-def test_the_curve_has_the_word_error_rate_of_the_dev_set(undisturbed: dict[str, bytes]) -> None:
-    header, *rows = undisturbed["curve.csv"].decode().splitlines()
+def test_the_curve_has_the_word_error_rate_of_the_dev_set(uninterrupted: dict[str, bytes]) -> None:
+    header, *rows = uninterrupted["curve.csv"].decode().splitlines()
     assert header == "update,train_loss_nats,valid_loss_nats,valid_wer_percent"
     assert all(float(row.split(",")[3]) > 0 for row in rows)
 
@@ -146,7 +148,7 @@ def _dataset(data: Path, **masks: int) -> SpeechDataset:
     return SpeechDataset(UtteranceFile(data / "train.h5"), dictionary, SpecAugment(**masks), 1)
 
 
-def test_a_batch_is_padded_and_begins_with_the_end(data: Path) -> None:
+def test_a_batch_is_padded_and_starts_with_eos(data: Path) -> None:
     dataset = _dataset(data)
     places = [int(np.argmin(dataset.sizes[:, 0])), int(np.argmax(dataset.sizes[:, 0]))]
     batch = dataset.collater([dataset[place] for place in places])
@@ -160,7 +162,7 @@ def test_a_batch_is_padded_and_begins_with_the_end(data: Path) -> None:
     assert batch["target"][0, -1] == 1
 
 
-def test_batches_hold_utterances_of_like_length(data: Path) -> None:
+def test_batches_hold_utterances_of_similar_length(data: Path) -> None:
     dataset = _dataset(data)
     frames = dataset.sizes[dataset.ordered_indices(), 0]
     assert (np.diff(frames) >= 0).all()
@@ -169,7 +171,7 @@ def test_batches_hold_utterances_of_like_length(data: Path) -> None:
     assert all(dataset.sizes[batch, 0].max() * len(batch) <= 64 for batch in batches)
 
 
-def test_masks_follow_from_epoch_and_utterance(data: Path) -> None:
+def test_masks_depend_on_epoch_and_utterance(data: Path) -> None:
     masks = {"frequency_masks": 2, "frequency_mask_bins": 4}
     dataset, other = _dataset(data, **masks), _dataset(data, **masks)
     dataset.set_epoch(3)
@@ -181,19 +183,19 @@ def test_masks_follow_from_epoch_and_utterance(data: Path) -> None:
     for epoch in range(4, 9):
         dataset.set_epoch(epoch)
         later.append(dataset[7]["source"])
-    assert any(not first.equal(one) for one in later)
+    assert any(not first.equal(source) for source in later)
 
 
-def test_features_of_another_size_are_named(data: Path, tmp_path: Path) -> None:
+def test_features_with_another_number_of_bins_are_rejected(data: Path, tmp_path: Path) -> None:
     job = _job(data, tmp_path / "out")
     settings = {**MODEL_SETTINGS, "input_feat_per_channel": 7}
     job = TrainJob(**{**vars(job), "model": {**job.model, "settings": settings}})
-    message = r"input_feat_per_channel must be the number of bins of the features \(8\), got 7"
+    message = r"input_feat_per_channel: the features have 8 bins \(got 7\)"
     with pytest.raises(ConfigError, match=message):
         train_member(job)
 
 
-def test_utterances_that_do_not_fit_are_counted_and_in_the_dev_set_refused(
+def test_utterances_that_do_not_fit_are_left_out_of_training_and_rejected_in_the_dev_set(
     data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     features = [np.zeros((length, BINS)) for length in (4, 0, 200, 8)]
@@ -205,17 +207,17 @@ def test_utterances_that_do_not_fit_are_counted_and_in_the_dev_set_refused(
     with caplog.at_level(logging.WARNING):
         kept = task.filter_indices_by_size(everything, task.dataset("train"), (100, 20), True)
     assert kept.tolist() == [0]
-    assert "3 of 4 utterances are not trained on: they must have 1 to 100 frames" in caplog.text
-    with pytest.raises(DataError, match="got 0 and 2 for utterance 1"):
+    assert "3 of 4 utterances are left out of training: 1 to 100 frames" in caplog.text
+    with pytest.raises(DataError, match=r"dev set: .*got 0 and 2 for utterance 1"):
         task.filter_indices_by_size(everything, task.dataset("train"), (100, 20))
 
 
 @pytest.mark.parametrize("tokens", [[[9]], [[]]])
-def test_units_outside_the_dictionary_are_refused(
+def test_target_tokens_outside_the_dictionary_are_rejected(
     data: Path, tmp_path: Path, tokens: list[list[int]]
 ) -> None:
     (tmp_path / "dict.en.txt").write_bytes((data / "dict.en.txt").read_bytes())
     task = SpeechTask.setup_task(SpeechTaskConfig(data=str(tmp_path), target_lang="en"))
     write_features(tmp_path / "train.h5", [np.zeros((4, BINS))], tokens)
-    with pytest.raises(DataError, match="must have targets that are ids of the 9 units"):
+    with pytest.raises(DataError, match="targets must be ids of the 9 entries"):
         task.load_dataset("train")
