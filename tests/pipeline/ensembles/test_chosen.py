@@ -53,5 +53,5 @@ def test_members_are_checked(train_folder: Path, trained: Callable[..., Path]) -
 
 
 def test_a_kind_that_cannot_be_imported_is_named(train_folder: Path) -> None:
-    with pytest.raises(ConfigError, match="_target_ of ensemble nowhere must name an importable"):
+    with pytest.raises(ConfigError, match="_target_ of ensemble nowhere: must name an importable"):
         chosen_ensembles(main(kind="nowhere"), train_folder)
