@@ -13,7 +13,7 @@ from pipeline import tracking
 from pipeline.metrics.evaluation import read_draws
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
-from pipeline.report.claims import verdicts, write_claims
+from pipeline.report.claims import Claim, verdicts, write_claims
 from pipeline.report.dataset_tables import dataset_tables, read_manifests
 from pipeline.report.formats import write_tables
 from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
@@ -31,26 +31,23 @@ def tables(config: PipelineConfig) -> None:
     root, report = Path(config.io.root), config.report
     dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))
     all_tasks = list(dict.fromkeys([*dag["tasks"], config.task.name]))
-    folders = {
-        name: root / "metrics" / name for name in tasks_with_cells(root / "metrics", all_tasks)
-    }
-    for task, folder in folders.items():
+    metrics = root / "metrics"
+    tasks = tasks_with_cells(metrics, all_tasks)
+    for task in tasks:
         decoded = read_manifest(root / "decode" / task)
-        check_seal(folder, decoded)
+        check_seal(metrics / task, decoded)
         check_seal(root / "uncertainty" / task, decoded)
-    cells = read_cells(folder / "cells.csv" for folder in folders.values())
-    draws = read_draws([folder / "draws.parquet" for folder in folders.values()])
+    cells = read_cells(metrics / task / "cells.csv" for task in tasks)
+    draws = read_draws([metrics / task / "draws.parquet" for task in tasks])
     index = CellIndex(cells)
     made = [
         *(paper_table(label, index) for label in report.paper_tables),
-        *dataset_tables(read_manifests(root / "prepare", list(folders))),
+        *dataset_tables(read_manifests(root / "prepare", tasks)),
         *tables_beyond_paper(_functions(report.tables, "report.tables"), cells),
     ]
-    claims = {
-        name: claim
-        for claims_of_group in _functions(report.claims, "report.claims").values()
-        for name, claim in claims_of_group().items()
-    }
+    claims: dict[str, Claim] = {}
+    for claims_of_group in _functions(report.claims, "report.claims").values():
+        claims |= claims_of_group()
     judged = verdicts(claims, cells, draws)
     with complete_folder(root / "tables") as out:
         write_tables(out, made, report.beside_paper)
@@ -59,11 +56,9 @@ def tables(config: PipelineConfig) -> None:
         tables=made,
         claims=judged,
         figures=[
-            figure
-            for task, folder in folders.items()
-            for figure in page_figures(folder / "figures", task)
+            figure for task in tasks for figure in page_figures(metrics / task / "figures", task)
         ],
-        tasks=[TaskFolders.below(root, task) for task in folders],
+        tasks=[TaskFolders.below(root, task) for task in tasks],
         cells=cells,
         most_sentences=report.page_sentences,
         beside_paper=report.beside_paper,
@@ -73,12 +68,8 @@ def tables(config: PipelineConfig) -> None:
     with tracking.open_run(config, "tables") as log:
         log.artifacts(*sorted((root / "tables").iterdir()), root / "report" / "index.html")
     values = [cell.cell.value for table in made for cell in table.cells]
-    _log.info(
-        "%d tables with %d cells, %d of them without a value",
-        len(made),
-        len(values),
-        values.count(None),
-    )
+    counts = len(made), len(values), values.count(None)
+    _log.info("%d tables with %d cells, %d of them without a value", *counts)
 
 
 def _functions(dotted: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
