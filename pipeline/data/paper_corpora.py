@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.task_subwords import is_imported
 from pipeline.data.text.published_corpora import is_cached, other_pairs
-from pipeline.data.text.task_units import is_imported
 from pipeline.errors import DataError
 from pipeline.run.settings import DataConfig, SpeechDataConfig, TaskConfig
 

@@ -15,8 +15,10 @@ from pipeline.report.layouts import BEST_NOTE, MeasureLayout
 from pipeline.report.names import MODELS, measure_header, task_name
 from pipeline.report.paper_numbers import PaperCell, paper_cells, paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-_TYPO_CUT_COPY = ("TYPO", "CUT", "COPY")
+# Role -> what the notes of the tables say of it.
+_ROLES = dict(kind.beyond_paper for kind in KINDS_OF_TEST_SETS.values() if kind.beyond_paper)
 _TOKEN_RATE = "token_error_rate_percent"
 # What is to be detected -> (suffix of the measures' names, column of its base rate).
 _TARGETS = {
@@ -65,7 +67,7 @@ def ood_detection(cells: pd.DataFrame) -> Table:
     tasks = [
         task
         for task in index.tasks
-        if any(index.keys(task=task, test_set=test_set) for test_set in _TYPO_CUT_COPY)
+        if any(index.keys(task=task, test_set=test_set) for test_set in _ROLES)
     ]
     template = [
         cell.key
@@ -75,8 +77,8 @@ def ood_detection(cells: pd.DataFrame) -> Table:
     wanted = [
         PaperCell(key._replace(task=task, test_set=test_set), None, None)
         for task in tasks or ["nmt_ende"]
-        for test_set in _TYPO_CUT_COPY
-        for key in template
+        for test_set in _ROLES
+        for key in of_one_set
     ]
     layout = MeasureLayout(
         "Out-of-domain (OOD) detection on test sets beyond the paper: ROC-AUC in percent against "
@@ -84,9 +86,8 @@ def ood_detection(cells: pd.DataFrame) -> Table:
         ("task", "test_set", "T", "B"),
         (COPY_THROUGH,),
         (
-            "TYPO: sources with typing errors. CUT: sources that are cut short. COPY: sources in "
-            "the target language.",
-            "The copied share is never set in bold.",
+            f"{'; '.join(f'{role}: {note}' for role, note in _ROLES.items())}.",
+            "The copied share takes no part in what is bold.",
         ),
     )
     return layout.table("beyond:ood-detection", wanted, index)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omegaconf import ListConfig
+from omegaconf import ListConfig, OmegaConf
 
 from pipeline.errors import ConfigError
+from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
 if TYPE_CHECKING:
     from pipeline.run.schema import PipelineConfig
 
-
-_SHARED_KINDS = ("held_out", "files")
-_SPEECH_KINDS = ("harder", "meetings", "other_language", "telephone_prompts")
 
 
 def check_relations(config: PipelineConfig) -> None:
@@ -50,17 +48,13 @@ def check_relations(config: PipelineConfig) -> None:
 
 
 def name_own_corpora(config: PipelineConfig) -> None:
-    """Name the user's own corpora in the test sets that are made from them."""
-    speech = config.data.speech
+    """Name the user's own corpus in the test sets that are made of it, not its stand-in."""
     for test_set in config.task.test_sets.values():
-        if test_set.kind == "spoken" and config.data.librispeech is not None:
-            test_set.corpus = f"LibriSpeech {test_set.librispeech_subset}, transcripts"
-        elif test_set.kind == "debian_reference" and config.data.khresmoi is not None:
-            test_set.corpus = "Khresmoi-Summary, dev and test"
-        elif test_set.kind == "meetings" and speech.ami is not None:
-            test_set.corpus = "AMI"
-        elif test_set.kind == "other_language" and speech.common_voice is not None:
-            test_set.corpus = f"Common Voice, {test_set.language}"
+        kind = KINDS_OF_TEST_SETS[config.task.family, test_set.kind]
+        if kind.users_corpus is not None:
+            key, name = kind.users_corpus
+            if OmegaConf.select(config, key) is not None:  # type: ignore[arg-type]
+                test_set.corpus = name.format(**test_set)  # type: ignore[arg-type]
 
 
 def _check_ensembles(config: PipelineConfig) -> None:
@@ -109,13 +103,20 @@ def _check_training(config: PipelineConfig) -> None:
 
 
 def _check_kinds(config: PipelineConfig) -> None:
-    speech = config.task.family == "speech"
+    """Every test set must be of a kind of the task's family, with the settings this needs."""
+    family = config.task.family
     for role, test_set in config.task.test_sets.items():
-        if test_set.kind not in _SHARED_KINDS and (test_set.kind in _SPEECH_KINDS) is not speech:
+        key = f"task.test_sets.{role}"
+        kind = KINDS_OF_TEST_SETS.get((family, test_set.kind))
+        if kind is None:
+            names = ", ".join(name for of, name in KINDS_OF_TEST_SETS if of == family)
             raise ConfigError(
-                f"task.test_sets.{role}.kind: must be a kind for "
-                f"task.family={config.task.family} (got {test_set.kind})."
+                f"{key}.kind: must be a kind for task.family={family} (got {test_set.kind}). "
+                f"Choose one of {names}."
             )
+        for name in kind.needs:
+            if test_set[name] is None:  # type: ignore[index]
+                raise ConfigError(f"{key}.{name}: must be set for kind {kind.name} (got null).")
 
 
 def _check_units(config: PipelineConfig) -> None:

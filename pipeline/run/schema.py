@@ -9,6 +9,8 @@ from typing import Any
 
 from omegaconf import MISSING
 
+from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
+
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy accepts
 
 
@@ -119,20 +121,7 @@ class DataConfig:
 class TestSetConfig:
     """One test set: its role in the paper, and what stands in for it here."""
 
-    kind: str = _one_of(
-        "held_out",
-        "permuted",
-        "typos",
-        "truncated",
-        "other_side",
-        "debian_reference",
-        "spoken",
-        "files",
-        "harder",
-        "meetings",
-        "other_language",
-        "telephone_prompts",
-    )
+    kind: str = _one_of(*dict.fromkeys(name for _, name in KINDS_OF_TEST_SETS))
     corpus: str = MISSING
     in_domain: bool = False
     baseline: bool = False

@@ -13,9 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.data.debian_packages import TESTED_VERSIONS, find_packages
-from pipeline.data.text.cleaning import CleaningRules, HeldOutIndex, SeenTexts, clean, languages_of
+from pipeline.data.text.cleaning import (
+    CleaningRules,
+    NearDuplicates,
+    SeenTexts,
+    clean,
+    learn_profile,
+)
 from pipeline.data.text.corpus import AlignedSentence, align
-from pipeline.data.text.files import read_user_files
+from pipeline.data.text.user_files import read_user_files
 from pipeline.run.settings import ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
@@ -54,17 +60,17 @@ def measure() -> list[Measurement]:
     ]
 
 
-def learnt(prefix: str) -> tuple[CleaningRules, HeldOutIndex]:
+def learnt(prefix: str) -> tuple[CleaningRules, NearDuplicates]:
     """Return the state of the filters before the first line: languages and held-out sentences."""
     corpus = read_user_files("bench", prefix, ["en", "de"], [])
-    rules = CleaningRules("en", 3, 40, languages_of(corpus))
-    return rules, HeldOutIndex(_held_out(prefix), 0.8)
+    rules = CleaningRules("en", 3, 40, learn_profile(corpus))
+    return rules, NearDuplicates(_held_out(prefix), 0.8)
 
 
-def filtered(prefix: str, rules: CleaningRules, index: HeldOutIndex) -> Iterator[AlignedSentence]:
+def filtered(prefix: str, rules: CleaningRules, index: NearDuplicates) -> Iterator[AlignedSentence]:
     """Apply every filter to the pairs at a prefix, as for the training text of a task."""
     for sentence in clean(_read(prefix), rules, Counter()):
-        if not index.is_near(sentence.text["en"]):
+        if not index.has_near(sentence.text["en"]):
             yield sentence
 
 

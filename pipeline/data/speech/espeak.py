@@ -154,8 +154,7 @@ def synthesise(
     The folder is known by a digest of the prompts, the rate, espeak-ng and the code that makes
     them; a run that was cut off goes on. Files have the same bytes whoever made them.
     """
-    code = [file_sha256(Path(__file__).with_name(one)) for one in ("synthesis.py", "espeak.py")]
-    key = digest(prompts, rate_hz, espeak.packages, code)
+    key = digest(prompts, rate_hz, espeak.packages, file_sha256(Path(__file__)))
     folder = downloads / f"espeak-{name}-{key[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [

@@ -15,7 +15,7 @@ from pipeline.data.speech.corpus import (
     read_audio_folder,
     spoken_words,
 )
-from pipeline.data.text.published_corpora import chapter_transcripts
+from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.errors import DataError
 
 _TRANSCRIPTS = "*/*/*.trans.txt"
@@ -35,7 +35,7 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
     words = {
         path.with_name(f"{utterance}.flac"): spoken_words(text)
         for path in sorted(folder.glob(_TRANSCRIPTS))
-        for utterance, text in chapter_transcripts(path)
+        for utterance, text in iterate_transcripts(path)
     }
     files = sorted(folder.glob("*/*/*.flac"))
     absent = sorted(words.keys() - set(files))

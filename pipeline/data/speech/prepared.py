@@ -1,4 +1,4 @@
-"""A speech corpus as the features and rows that the next stages read."""
+"""Writing a speech corpus as features, tokens and rows."""
 
 from __future__ import annotations
 
@@ -22,73 +22,77 @@ from pipeline.data.speech.audio import (
     writing_features,
 )
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
-from pipeline.data.subword_learning import learn_subwords, learn_words
 from pipeline.data.subwords import SentencePieceModel
+from pipeline.data.task_subwords import learn_subwords, learn_words
 from pipeline.data.text.test_sets import Row
 from pipeline.errors import DataError
 from pipeline.run.progress import progress
 from pipeline.run.settings import SpeechDataConfig
 
-LETTERS = string.ascii_lowercase + string.digits + "'"
+REQUIRED_CHARACTERS = string.ascii_lowercase + string.digits + "'"
 # fairseq's dictionary begins with four symbols of its own; the last of them is <unk>.
-_FIRST_UNIT_ID, _UNKNOWN_ID = 4, 3
+_FIRST_SUBWORD_ID, _UNKNOWN_ID = 4, 3
 _NO_TRANSCRIPT = "no_transcript"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class SpeechRow(Row):
-    """One utterance of a test set, without source pieces; `n_frame` is 0 for faulty audio."""
+    """One utterance of a test set, without source subwords. `n_frame` is 0 for faulty audio."""
 
     n_frame: int
 
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """What a set holds: a row of the paper's table of speech corpora, counts, and what is wrong.
+    """What was written of a set, as in the paper's table of speech corpora, and its faults.
 
-    `faults`: source -> one of FAULTS, 'no_transcript', or why a reader left it out.
+    `faults`: source -> one of FAULTS, 'no_transcript', or the reason why a reader left it out.
     """
 
     corpus: SpeechCorpus
     name: str
     hours: float
     n_utterance: int
-    words_an_utterance: float | None
+    words_per_utterance: float | None
     counts: dict[str, int]
     faults: dict[str, str]
     samples: list[Utterance]
 
 
-def learn_speech_units(speech: SpeechDataConfig, corpus: SpeechCorpus) -> SentencePieceModel:
-    """Units of the transcripts of a corpus; DataError where it has none."""
-    texts = [one.reference for one in corpus.utterances if one.reference]
+def learn_speech_subwords(speech: SpeechDataConfig, corpus: SpeechCorpus) -> SentencePieceModel:
+    """Learn the subwords of a corpus' transcripts; raises DataError if it has none."""
+    texts = [utterance.reference for utterance in corpus.utterances if utterance.reference]
     if not texts:
-        raise DataError(f"{corpus.folder} must hold transcripts to train on, got none")
+        raise DataError(
+            f"{corpus.folder}: no transcripts. Set data.speech.train to a corpus with transcripts."
+        )
     if speech.unit_kind == "word":
         return learn_words(texts)
     size_key = "data.speech.vocabulary_size"
-    return learn_subwords(texts, speech.vocabulary_size, size_key, LETTERS, speech.unit_kind)
+    return learn_subwords(
+        texts, speech.vocabulary_size, size_key, REQUIRED_CHARACTERS, speech.unit_kind
+    )
 
 
 def write_training_set(
-    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, units: SentencePieceModel
+    path: Path, name: str, corpus: SpeechCorpus, speech: SpeechDataConfig, model: SentencePieceModel
 ) -> PreparedSet:
-    """Write features and target units of the utterances that can be learnt from.
+    """Write features and target tokens of the utterances that can be trained on.
 
-    Those without a transcript or with faulty audio are left out, counted and named. Raises
-    DataError where none is left.
+    Utterances without transcript or with faulty audio are left out, and recorded as faults. Raises
+    DataError if no utterance remains.
     """
-    identity = _identity(units)
+    token_id = _token_ids(model)
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
     tally = _Tally(corpus, name)
     with writing_features(path, settings, with_tokens=True) as file:
         for utterance, audio in _read(corpus, speech, name):
             tally.note(utterance, audio)
             if audio.fault is None and utterance.reference:
-                pieces = units.subwords(utterance.reference)
+                subwords = model.subwords(utterance.reference)
                 frames = features(audio.samples, settings)
-                file.add(frames, [identity(one) for one in pieces])
+                file.add(frames, [token_id(subword) for subword in subwords])
                 tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
             elif audio.fault is None:
                 tally.faults[utterance.source] = _NO_TRANSCRIPT
@@ -100,14 +104,14 @@ def write_test_set(
     role: str,
     corpus: SpeechCorpus,
     speech: SpeechDataConfig,
-    units: SentencePieceModel,
+    model: SentencePieceModel,
 ) -> PreparedSet:
-    """Write {role}.h5 and {role}.jsonl, in which every utterance has its row.
+    """Write {role}.h5 and {role}.jsonl, with a row for every utterance.
 
-    Faulty audio has no frame. Raises DataError where all audio is faulty.
+    Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
-    known = set(units.vocabulary())
+    vocabulary = set(model.vocabulary())
     tally = _Tally(corpus, role)
     path = folder / f"{role}.jsonl"
     with (
@@ -121,37 +125,40 @@ def write_test_set(
                 frames = features(audio.samples, settings)
                 tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
             file.add(frames)
-            said = utterance.reference
-            pieces = None if said is None else units.subwords(said)
-            tally.counts["without_reference"] += said is None
+            reference = utterance.reference
+            subwords = None if reference is None else model.subwords(reference)
+            tally.counts["without_reference"] += reference is None
             tally.counts["unknown_reference_pieces"] += sum(
-                one not in known for one in pieces or []
+                subword not in vocabulary for subword in subwords or []
             )
-            row = SpeechRow(number, utterance.source, said, [], pieces, len(frames))
+            row = SpeechRow(number, utterance.source, reference, [], subwords, len(frames))
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
     return tally.result()
 
 
-def _identity(units: SentencePieceModel) -> Callable[[str], int]:
-    """Unit -> its id in the dictionary that is written of the same vocabulary."""
-    place = {piece: number for number, piece in enumerate(units.vocabulary(), _FIRST_UNIT_ID)}
-    return lambda piece: place.get(piece, _UNKNOWN_ID)
+def _token_ids(model: SentencePieceModel) -> Callable[[str], int]:
+    """Return the function from a subword to its id in the dictionary of the same vocabulary."""
+    ids = {subword: number for number, subword in enumerate(model.vocabulary(), _FIRST_SUBWORD_ID)}
+    return lambda subword: ids.get(subword, _UNKNOWN_ID)
 
 
 def _read(
     corpus: SpeechCorpus, speech: SpeechDataConfig, name: str
 ) -> Iterator[tuple[Utterance, Audio]]:
     n_utterance = len(corpus.utterances)
-    for one in progress(corpus.utterances, n_utterance, f"features of {name}"):
+    for utterance in progress(corpus.utterances, n_utterance, f"features of {name}"):
         audio = read_audio(
-            corpus.folder / one.file, speech.sampling_rate_hz, one.start_seconds, one.end_seconds
+            corpus.folder / utterance.file,
+            speech.sampling_rate_hz,
+            utterance.start_seconds,
+            utterance.end_seconds,
         )
         seconds = len(audio.samples) / speech.sampling_rate_hz
         if audio.fault is None and seconds < speech.shortest_seconds:
             audio = audio._replace(fault="too_short")
         elif seconds > speech.longest_seconds:
             audio = audio._replace(fault="too_long")
-        yield one, audio
+        yield utterance, audio
 
 
 class _Tally:
@@ -168,14 +175,14 @@ class _Tally:
         self._seconds, self._words, self._n_reference = 0.0, 0, 0
 
     def note(self, utterance: Utterance, audio: Audio) -> None:
-        """Count an utterance, with what is unusual or wrong about its audio."""
+        """Count an utterance that was read, and what is unusual or wrong about its audio."""
         self.counts["utterances_read"] += 1
         self.counts.update(audio.notes)
         if audio.fault is not None:
             self.faults[utterance.source] = audio.fault
 
     def keep(self, utterance: Utterance, seconds: float, n_frame: int) -> None:
-        """Count an utterance as one that has features."""
+        """Count an utterance that has features."""
         self.counts["utterances"] += 1
         self.counts["frames"] += n_frame
         self._seconds += seconds
@@ -184,19 +191,19 @@ class _Tally:
             self._words += len(utterance.reference.split())
 
     def result(self) -> PreparedSet:
-        """What was counted; DataError where no utterance has features."""
+        """Summarise the set; raises DataError if no utterance has features."""
         n_utterance = self.counts["utterances"]
         self.counts.update(self.faults.values())
         if not n_utterance:
             raise DataError(
-                f"the {self._name} set of {self._corpus.name} must hold an utterance with sound, "
-                f"got none of {self.counts['utterances_read']} in {self._corpus.folder}"
+                f"{self._corpus.folder}: no utterance with sound for the {self._name} set of "
+                f"{self._corpus.name} (of {self.counts['utterances_read']}). Give other speech."
             )
         if self.faults:
-            first, why = next(iter(self.faults.items()))
+            source, reason = next(iter(self.faults.items()))
             _log.warning(
                 "%s: %d left out or without sound, the first is %s (%s)",
-                self._name, len(self.faults), first, why,
+                self._name, len(self.faults), source, reason,
             )  # fmt: skip
         return PreparedSet(
             self._corpus,

@@ -1,9 +1,8 @@
-"""Which corpus each set of a speech task is made of."""
+"""The corpora of a speech task: its training and dev sets, and the kinds of its test sets."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,20 +18,186 @@ from pipeline.data.speech.synthetic import (
     harder_command_corpus,
     part_of,
 )
-from pipeline.data.test_set_kinds import needed
 from pipeline.errors import DataError, MachineError
 from pipeline.run.files import complete_folder
-from pipeline.run.settings import DataConfig, TaskConfig, TestSetConfig
+from pipeline.run.settings import DataConfig, TaskConfig, TestSetConfig, implementation
+from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-LANGUAGES = ("en", "fr")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SpeechSets:
+    """The corpora of a task. `test`: role -> corpus. `absent`: role -> why there is no such set."""
+
+    train: SpeechCorpus
+    dev: SpeechCorpus
+    test: dict[str, SpeechCorpus]
+    absent: dict[str, str]
+
+
+def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSets:
+    """Read or synthesise the corpus of each set, no larger than the settings allow.
+
+    Raises DataError or MachineError if a corpus is not available.
+    """
+    source = SpeechSource(data, seed)
+    sets = SpeechSets(source.train(), source.dev(), {}, {})
+    for role, test_set in task.test_sets.items():
+        kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
+        assert kind.corpus is not None
+        corpus = implementation(kind.corpus, f"corpus of kind {kind.name}")(test_set, source)
+        if isinstance(corpus, str):
+            sets.absent[role] = corpus
+            _log.warning("test set %s is absent: %s", role, corpus)
+        else:
+            sets.test[role] = _sampled(corpus, data.test_sentences, f"{seed}:{role}")
+    return sets
+
+
+class SpeechSource:
+    """Where speech comes from: the user's own corpora, or commands that espeak-ng reads."""
+
+    def __init__(self, data: DataConfig, seed: int) -> None:
+        self.data = data
+        self.speech = data.speech
+        self.seed = seed
+        self.is_synthetic = not data.speech.train
+        self._held_out = {"train"}
+        self._held_out |= {"dev"} if not self.speech.dev else set()
+        self._held_out |= {"test"} if self.speech.test is None else set()
+
+    @cached_property
+    def espeak(self) -> Espeak:
+        """The synthesiser, which is looked for when it is first needed."""
+        return find_espeak(self.data)
+
+    def train(self) -> SpeechCorpus:
+        """Return the training set."""
+        max_utterances = self.data.train_sentences
+        if self.is_synthetic:
+            n_command = min(self.speech.commands, max_utterances or self.speech.commands)
+            return self._commands("train", n_command)
+        corpus = self._users_part("train")
+        if max_utterances is None:
+            return corpus
+        return _sampled(corpus, max_utterances, f"{self.seed}:train")
+
+    def dev(self) -> SpeechCorpus:
+        """Return the dev set."""
+        max_utterances = self.data.dev_sentences
+        if self.is_synthetic:
+            return self._commands("dev", max_utterances)
+        corpus = self.read(*self.speech.dev) if self.speech.dev else self._users_part("dev")
+        return _sampled(corpus, max_utterances, f"{self.seed}:dev")
+
+    def test(self) -> SpeechCorpus:
+        """Return the test set that is like the training set."""
+        if self.is_synthetic:
+            return self._commands("test", self.data.test_sentences)
+        return self.read(self.speech.test) if self.speech.test else self._users_part("test")
+
+    def read(self, *paths: str) -> SpeechCorpus:
+        """Read the user's own corpora as one."""
+        return merged([read_speech(Path(path), self.speech.corpus) for path in paths])
+
+    def _commands(self, part: str, n_utterance: int) -> SpeechCorpus:
+        return command_corpus(self.data, part, n_utterance, self.seed, self.espeak)
+
+    def _users_part(self, part: str) -> SpeechCorpus:
+        """Return the utterances of the training corpora whose words hash to a part.
+
+        The utterances of a part that has a corpus of its own go to the training set.
+        """
+        corpus = self._users_corpus
+        kept = []
+        for utterance in corpus.utterances:
+            drawn = part_of(utterance.reference or utterance.source)
+            if (drawn if drawn in self._held_out else "train") == part:
+                kept.append(utterance)
+        return replace(corpus, utterances=kept)
+
+    @cached_property
+    def _users_corpus(self) -> SpeechCorpus:
+        return self.read(*self.speech.train)
+
+
+def _sampled(corpus: SpeechCorpus, max_utterances: int, seed: str) -> SpeechCorpus:
+    """Return a random sample of at most so many utterances, in their order."""
+    if len(corpus.utterances) <= max_utterances:
+        return corpus
+    places = sorted(Random(seed).sample(range(len(corpus.utterances)), max_utterances))
+    return replace(corpus, utterances=[corpus.utterances[place] for place in places])
+
+
+# The functions that the registry of kinds names
+
+
+def held_out_corpus(_: TestSetConfig, source: SpeechSource) -> SpeechCorpus:
+    """Return speech like that of training: data.speech.test, or held out."""
+    return source.test()
+
+
+def harder_corpus(_: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
+    """Return data.speech.test_other, or commands in far voices with noise."""
+    data = source.data
+    if source.is_synthetic:
+        return harder_command_corpus(data, data.test_sentences, source.seed, source.espeak)
+    if source.speech.test_other is None:
+        return "data.speech.test_other names no corpus"
+    return source.read(source.speech.test_other)
+
+
+def meetings_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus:
+    """Return AMI if data.speech.ami names its folder, else synthesised game dialogue."""
+    data, name = source.data, test_set.corpus
+    if source.speech.ami is not None:
+        return read_speech(Path(source.speech.ami), name)
+    return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak)
+
+
+def other_language_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
+    """Return Common Voice if data.speech.common_voice names it, else telephone prompts."""
+    if source.speech.common_voice is not None:
+        return read_speech(Path(source.speech.common_voice), test_set.corpus)
+    return prompts_corpus(test_set, source)
+
+
+def prompts_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
+    """Return telephone prompts in the language of the set."""
+    language = test_set.language
+    assert language is not None  # ensured by the checks of the configuration
+    if language not in PROMPT_LANGUAGES:
+        available = " and ".join(PROMPT_LANGUAGES)
+        return f"there are telephone prompts in {available} alone, not in {language}"
+    try:
+        return read_prompts(source.data, language, test_set.corpus)
+    except MachineError as error:
+        if source.is_synthetic:
+            raise
+        # The user's own corpora need no package, and a cluster may have neither apt nor network.
+        _log.warning("%s: %s", test_set.corpus, error)
+        return f"the package of telephone prompts in {language} cannot be had on this machine"
+
+
+def files_corpus(test_set: TestSetConfig, _source: SpeechSource) -> SpeechCorpus:
+    """Read the user's own corpus at the path of the set."""
+    assert test_set.path is not None  # ensured by the checks of the configuration
+    return read_speech(Path(test_set.path), test_set.corpus)
+
+
+# Telephone prompts
+
+PROMPT_LANGUAGES = ("en", "fr")
 _SOUNDS = "usr/share/asterisk/sounds/"
 _SILENCE = "silence"
 
 
 def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
-    """The prompts in one of `LANGUAGES`, unpacked in the cache; recordings of silence left out.
+    """Read the Asterisk prompts in one of `PROMPT_LANGUAGES`, without recordings of silence.
 
-    Raises MachineError where the package cannot be had, DataError where it holds no prompt.
+    They are unpacked in data.downloads. Raises MachineError if the package is not available, and
+    DataError if it contains no prompt.
     """
     downloads = Path(data.downloads)
     (package,) = packages_of(data, [f"asterisk-core-sounds-{language}-wav"])
@@ -42,7 +207,7 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
     files = sorted(path.relative_to(unpacked) for path in unpacked.rglob("*.wav"))
     spoken = [path for path in files if _SILENCE not in path.parts]
     if not spoken:
-        raise DataError(f"{package.path} must hold prompts below {_SOUNDS}, got none")
+        raise DataError(f"{package.path}: no prompts below {_SOUNDS}. Use another version.")
     return SpeechCorpus(
         name,
         licence="CC-BY-SA-3.0",
@@ -57,163 +222,11 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
 def _unpack(package: Package, target: Path) -> None:
     with complete_folder(target) as folder:
         for path, content in package_files(package, _SOUNDS, ".wav"):
-            _, *below_voice = Path(path).parts  # of which there is one
+            _, *below_voice = Path(path).parts  # there is one voice only
             if not below_voice or ".." in below_voice:
-                raise DataError(f"{package.path} must hold plain paths, got {path}")
+                raise DataError(
+                    f"{package.path}: contains an unsafe path ({path}). Use the original package."
+                )
             file = folder.joinpath(*below_voice)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SpeechSets:
-    """The corpora of training, of dev, and of each test set; and why a test set is absent."""
-
-    train: SpeechCorpus
-    dev: SpeechCorpus
-    test: dict[str, SpeechCorpus]
-    absent: dict[str, str]
-
-
-def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSets:
-    """The corpus of every set, no larger than the settings allow.
-
-    Raises DataError or MachineError where a corpus cannot be had, ConfigError where a setting of a
-    set is missing.
-    """
-    source = _Source(data, seed)
-    sets = SpeechSets(source.train(), source.dev(), {}, {})
-    for role, test_set in task.test_sets.items():
-        made = _KINDS[test_set.kind](role, test_set, source)
-        if isinstance(made, str):
-            sets.absent[role] = made
-            _log.warning("test set %s is absent: %s", role, made)
-        else:
-            sets.test[role] = _at_most(made, data.test_sentences, f"{seed}:{role}")
-    return sets
-
-
-class _Source:
-    """Where speech comes from: the user's own corpora, or commands that espeak-ng reads."""
-
-    def __init__(self, data: DataConfig, seed: int) -> None:
-        self.data = data
-        self.speech = data.speech
-        self.seed = seed
-        self.is_synthetic = not data.speech.train
-        self._held_out = {"train"}
-        self._held_out |= {"dev"} if not self.speech.dev else set()
-        self._held_out |= {"test"} if self.speech.test is None else set()
-
-    @cached_property
-    def espeak(self) -> Espeak:
-        return find_espeak(self.data)
-
-    def train(self) -> SpeechCorpus:
-        most = self.data.train_sentences
-        if self.is_synthetic:
-            n_command = min(self.speech.commands, most or self.speech.commands)
-            return self._commands("train", n_command)
-        own = self._own_part("train")
-        return own if most is None else _at_most(own, most, f"{self.seed}:train")
-
-    def dev(self) -> SpeechCorpus:
-        most = self.data.dev_sentences
-        if self.is_synthetic:
-            return self._commands("dev", most)
-        own = self.read(*self.speech.dev) if self.speech.dev else self._own_part("dev")
-        return _at_most(own, most, f"{self.seed}:dev")
-
-    def test(self) -> SpeechCorpus:
-        if self.is_synthetic:
-            return self._commands("test", self.data.test_sentences)
-        return self.read(self.speech.test) if self.speech.test else self._own_part("test")
-
-    def read(self, *paths: str) -> SpeechCorpus:
-        return merged([read_speech(Path(path), self.speech.corpus) for path in paths])
-
-    def _commands(self, part: str, n_utterance: int) -> SpeechCorpus:
-        return command_corpus(self.data, part, n_utterance, self.seed, self.espeak)
-
-    def _own_part(self, part: str) -> SpeechCorpus:
-        """The utterances of the training corpora that belong to a part by the hash of their words.
-
-        Parts that have a corpus of their own leave theirs to training.
-        """
-        corpus = self._whole
-        kept = []
-        for one in corpus.utterances:
-            drawn = part_of(one.reference or one.source)
-            if (drawn if drawn in self._held_out else "train") == part:
-                kept.append(one)
-        return replace(corpus, utterances=kept)
-
-    @cached_property
-    def _whole(self) -> SpeechCorpus:
-        return self.read(*self.speech.train)
-
-
-def _held_out(_: str, __: TestSetConfig, source: _Source) -> SpeechCorpus:
-    return source.test()
-
-
-def _harder(_: str, __: TestSetConfig, source: _Source) -> SpeechCorpus | str:
-    data = source.data
-    if source.is_synthetic:
-        return harder_command_corpus(data, data.test_sentences, source.seed, source.espeak)
-    if source.speech.test_other is None:
-        return "data.speech.test_other names no corpus"
-    return source.read(source.speech.test_other)
-
-
-def _meetings(_: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpus:
-    data = source.data
-    if source.speech.ami is not None:
-        return read_speech(Path(source.speech.ami), test_set.corpus)
-    name = test_set.corpus
-    return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak)
-
-
-def _other_language(role: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpus | str:
-    if source.speech.common_voice is not None:
-        return read_speech(Path(source.speech.common_voice), test_set.corpus)
-    return _prompts(role, test_set, source)
-
-
-def _prompts(role: str, test_set: TestSetConfig, source: _Source) -> SpeechCorpus | str:
-    language = needed(role, "language", test_set.language)
-    if language not in LANGUAGES:
-        return f"there are telephone prompts in {' and '.join(LANGUAGES)} alone, not in {language}"
-    try:
-        return read_prompts(source.data, language, test_set.corpus)
-    except MachineError as error:
-        if source.is_synthetic:
-            raise
-        # The user's own corpora need no package, and a cluster may have neither apt nor network.
-        _log.warning("%s: %s", role, error)
-        return f"the package of telephone prompts in {language} cannot be had on this machine"
-
-
-def _files(role: str, test_set: TestSetConfig, _: _Source) -> SpeechCorpus:
-    return read_speech(Path(needed(role, "path", test_set.path)), test_set.corpus)
-
-
-_KINDS: dict[str, Callable[[str, TestSetConfig, _Source], SpeechCorpus | str]] = {
-    "held_out": _held_out,
-    "harder": _harder,
-    "meetings": _meetings,
-    "other_language": _other_language,
-    "telephone_prompts": _prompts,
-    "files": _files,
-}
-
-
-def _at_most(corpus: SpeechCorpus, most: int, draw: str) -> SpeechCorpus:
-    """At most so many utterances, in their order, drawn by a seed."""
-    if len(corpus.utterances) <= most:
-        return corpus
-    places = sorted(Random(draw).sample(range(len(corpus.utterances)), most))
-    return replace(corpus, utterances=[corpus.utterances[place] for place in places])

@@ -11,7 +11,7 @@ from random import Random
 
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance, spoken_words
 from pipeline.data.speech.espeak import Espeak, Prompt, Voice, synthesise
-from pipeline.data.text.game_dialogue import read_game_dialogue
+from pipeline.data.text.debian_corpora import read_game_dialogue
 from pipeline.run.settings import DataConfig
 
 _SWITCHES = ("on", "off")

@@ -1,4 +1,4 @@
-"""The filters that every sentence passes before it is used, with a count for each."""
+"""The filters that training text passes, with a count for each."""
 
 from __future__ import annotations
 
@@ -14,194 +14,19 @@ from itertools import islice, repeat
 
 from pipeline.data.text.corpus import AlignedSentence, Corpus, align
 
-_FIRST_SLOTS = 1 << 12
-
-
-class SeenTexts:
-    """A set of texts that keeps 64-bit hashes only, in one open-addressed array.
-
-    40 million texts take 1 GiB, where a set of Python integers takes four; two different texts
-    among them collide with a probability of 0.00004. The hash is the same in every process.
-    """
-
-    def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 * _FIRST_SLOTS))
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, text: str) -> bool:
-        """Add a text; was it new?"""
-        # 0 marks an empty slot.
-        code = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) or 1
-        slot = self._slot(code)
-        if self._slots[slot]:
-            return False
-        self._slots[slot] = code
-        self._count += 1
-        if 2 * self._count > len(self._slots):
-            self._grow()
-        return True
-
-    def _slot(self, code: int) -> int:
-        """Where a hash stands, or the empty slot where it would."""
-        slots = self._slots
-        last = len(slots) - 1
-        slot = code & last
-        while slots[slot] not in (0, code):
-            slot = (slot + 1) & last
-        return slot
-
-    def _grow(self) -> None:
-        old = self._slots
-        self._slots = array("Q", bytes(2 * 8 * len(old)))
-        for code in old:
-            if code:
-                self._slots[self._slot(code)] = code
-
-
-_LEARNT_FROM_SENTENCES = 50_000
-# A text is of another language where that one makes its words e^4 = 55 times as likely.
-MARGIN_NATS = 4.0
-# So that it takes two words: names and terms of another language stand in good sentences too.
-_MOST_WEIGHT_NATS = 3.0
-_LEAST_COUNT = 5
-_SMOOTHING = 0.5
-
-
-@dataclass(frozen=True)
-class LanguageProfile:
-    """Language -> word -> nats by which the word is likelier there than in the likeliest other.
-
-    A word that no side uses often has no weight, so that names and new terms decide nothing.
-    """
-
-    weight_nats: Mapping[str, Mapping[str, float]]
-
-    def is_other_language(self, words: Iterable[str], language: str) -> bool:
-        """Do the lower-cased words of a text speak for another of the known languages?
-
-        No where `language` itself is not known.
-        """
-        weight = self.weight_nats.get(language, {})
-        return sum(map(weight.get, words, repeat(0.0))) < -MARGIN_NATS
-
-
-def languages_of(corpus: Corpus) -> LanguageProfile:
-    """The profile of the languages of a corpus, learnt from its beginning."""
-    languages = sorted(corpus.languages)
-    aligned = align(corpus.paragraphs(), languages, Counter())
-    return learn_languages(islice(aligned, _LEARNT_FROM_SENTENCES), languages)
-
-
-def learn_languages(sentences: Iterable[AlignedSentence], languages: list[str]) -> LanguageProfile:
-    """The profile of the words of each side, with add-half smoothing.
-
-    Only words with a letter and at least five occurrences on some side enter. What few sides are in
-    a wrong language hardly move the counts.
-    """
-    counts: dict[str, Counter[str]] = {language: Counter() for language in languages}
-    for sentence in sentences:
-        for language, count in counts.items():
-            count.update(sentence.text[language].lower().split())
-    frequent = sorted(
-        {
-            word
-            for one in counts.values()
-            for word, count in one.items()
-            if count >= _LEAST_COUNT and any(map(str.isalpha, word))
-        }
-    )
-    total = {
-        language: count.total() + _SMOOTHING * len(frequent) for language, count in counts.items()
-    }
-    logprob = {
-        language: [math.log((count[word] + _SMOOTHING) / total[language]) for word in frequent]
-        for language, count in counts.items()
-        if frequent
-    }
-    weights = {}
-    for language in languages:
-        others = [row for other, row in logprob.items() if other != language]
-        weights[language] = {
-            word: _limited(logprob[language][place] - max(row[place] for row in others))
-            for place, word in enumerate(frequent)
-            if others
-        }
-    return LanguageProfile(weights)
-
-
-def _limited(weight_nats: float) -> float:
-    return max(-_MOST_WEIGHT_NATS, min(_MOST_WEIGHT_NATS, weight_nats))
-
-
-_USUAL_WORDS = 100
-_WORD = re.compile(r"\w+")
-
-
-class HeldOutIndex:
-    """The held-out sentences, by their rarest words.
-
-    The overlap is the Jaccard index of the sets of lower-cased words, 0 < `jaccard` <= 1. Two sets
-    that overlap that much share one of their rarest words, so only those are looked up.
-    """
-
-    def __init__(self, held_out: Sequence[str], jaccard: float) -> None:
-        self._jaccard = jaccard
-        self._needed = [self._share(n_word) for n_word in range(_USUAL_WORDS)]
-        held_words = [_words(text) for text in held_out]
-        frequency = Counter(word for words in held_words for word in words)
-        in_order = sorted(frequency, key=lambda word: (frequency[word], word))
-        # From 1, the rarest word, so that `filter` leaves out what is not there.
-        self._rank = {word: rank for rank, word in enumerate(in_order, 1)}
-        self._with_word: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
-        for words in held_words:
-            ranks = sorted(self._rank[word] for word in words)
-            for rank in self._rarest(ranks, len(words)):
-                self._with_word[rank].append(frozenset(ranks))
-
-    def is_near(self, text: str) -> bool:
-        """Is the word overlap of `text` with any held-out sentence at least `jaccard`?"""
-        words = _words(text)
-        ranks = sorted(filter(None, map(self._rank.get, words)))
-        rarest = self._rarest(ranks, len(words))
-        candidates = [held for rank in rarest for held in self._with_word.get(rank, ())]
-        known = frozenset(ranks) if candidates else frozenset()
-        for held in candidates:
-            shared = len(known & held)
-            if shared / (len(words) + len(held) - shared) >= self._jaccard:
-                return True
-        return False
-
-    def _rarest(self, ranks: list[int], n_word: int) -> list[int]:
-        """Of the words of a text that are known, in order, the first that must hold a match."""
-        needed = self._needed[n_word] if n_word < len(self._needed) else self._share(n_word)
-        return ranks[: max(0, len(ranks) - needed + 1)]
-
-    def _share(self, n_word: int) -> int:
-        """How many of its words a text must share with a match."""
-        # Rounded first: 0.8 * 5 words must need 4 shared ones, whatever the last float digit.
-        return max(1, math.ceil(round(self._jaccard * n_word, 9)))
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
-
-
-MINIMUM_LETTER_SHARE = 0.6
-MAXIMUM_LENGTH_RATIO = 2.2
+MIN_LETTER_SHARE = 0.6
+MAX_LENGTH_RATIO = 2.2
 LENGTH_ALLOWANCE_WORDS = 3
 _ASCII_LETTERS = string.ascii_letters.encode()
 _MARKUP_OR_URL = re.compile(r"</?\w[^<>]*>|&#?\w+;|[{}\\]|\b(?:https?|ftp|file|mailto):|\bwww\.")
-# What every match of the pattern above holds: most texts hold none of it, and that is quick to see.
+# Every match of the pattern contains one of these, and they are quick to look for.
 _SIGNS_OF_MARKUP = ("<", "&", "{", "}", "\\", ":", "www.")
 
 RULES = {
     "word_count": "words of the pivot side outside data.min_words to data.max_words",
-    "letter_share": f"a side with fewer than {MINIMUM_LETTER_SHARE:.0%} letters",
+    "letter_share": f"a side with fewer than {MIN_LETTER_SHARE:.0%} letters",
     "markup_or_url": "a tag, an entity, a brace, a backslash or an address",
-    "length_ratio": f"one side over {MAXIMUM_LENGTH_RATIO} times as many words as another, plus "
+    "length_ratio": f"one side over {MAX_LENGTH_RATIO} times as many words as another, plus "
     f"{LENGTH_ALLOWANCE_WORDS}",
     "untranslated": "two sides that are the same text",
     "other_language": "a side whose words speak for the language of another side",
@@ -211,21 +36,21 @@ RULES = {
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Least and most words of the pivot side, by which duplicates go too; and the languages."""
+    """Range of words of the pivot side, which also identifies duplicates; and the languages."""
 
     pivot: str
-    least_words: int
-    most_words: int
+    min_words: int
+    max_words: int
     languages: LanguageProfile | None = None
 
 
 def clean(
     sentences: Iterable[AlignedSentence], rules: CleaningRules, counts: Counter[str]
 ) -> Iterator[AlignedSentence]:
-    """The sentences that pass every filter, in order, one at a time.
+    """Yield the sentences that pass every filter, in order.
 
-    Adds to `counts`: read, dropped by rule (`RULES`), kept. A sentence is counted under the first
-    rule that it breaks.
+    Adds the numbers of sentences read, dropped by each of `RULES` and kept to `counts`. A sentence
+    is counted under the first rule that it breaks.
     """
     for name in ("read", *(f"dropped_{rule}" for rule in RULES), "kept"):
         counts[name] += 0
@@ -243,19 +68,19 @@ def clean(
 
 
 def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
-    """The first of `RULES` but the last that a sentence breaks: language -> text."""
+    """Return the first rule, other than `duplicate`, that a sentence breaks; None if it is fine."""
     words = {language: side.lower().split() for language, side in text.items()}
-    if not rules.least_words <= len(words[rules.pivot]) <= rules.most_words:
+    if not rules.min_words <= len(words[rules.pivot]) <= rules.max_words:
         return "word_count"
     for side in text.values():
-        if not _has_letters_enough(side):
+        if not _has_enough_letters(side):
             return "letter_share"
     for side in text.values():
         for sign in _SIGNS_OF_MARKUP:
             if sign in side and _MARKUP_OR_URL.search(side):
                 return "markup_or_url"
     lengths = sorted(map(len, words.values()))
-    if lengths[-1] > MAXIMUM_LENGTH_RATIO * lengths[0] + LENGTH_ALLOWANCE_WORDS:
+    if lengths[-1] > MAX_LENGTH_RATIO * lengths[0] + LENGTH_ALLOWANCE_WORDS:
         return "length_ratio"
     if len({side.casefold() for side in text.values()}) < len(text):
         return "untranslated"
@@ -266,9 +91,193 @@ def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
     return None
 
 
-def _has_letters_enough(text: str) -> bool:
-    needed = MINIMUM_LETTER_SHARE * len(text)
-    # Bytes that are no ASCII letters are at least as many as characters that are no letters.
+def _has_enough_letters(text: str) -> bool:
+    needed = MIN_LETTER_SHARE * len(text)
+    # There are at least as many bytes that are not ASCII letters as characters that are not
+    # letters, and counting bytes is faster.
     if text and len(text) - len(text.encode().translate(None, _ASCII_LETTERS)) >= needed:
         return True
     return bool(text) and sum(map(str.isalpha, text)) >= needed
+
+
+# Duplicates
+
+_FIRST_SLOTS = 1 << 12
+
+
+class SeenTexts:
+    """A set of texts that keeps only 64-bit hashes, in one open-addressed array.
+
+    40 million texts take 1 GiB instead of the 4 GiB of a Python set. The probability that any two
+    of them collide is 0.00004. Hashes are the same in every process.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * _FIRST_SLOTS))
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, text: str) -> bool:
+        """Add a text, and tell whether it was new."""
+        # 0 marks an empty slot.
+        code = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) or 1
+        slot = self._slot(code)
+        if self._slots[slot]:
+            return False
+        self._slots[slot] = code
+        self._count += 1
+        if 2 * self._count > len(self._slots):
+            self._grow()
+        return True
+
+    def _slot(self, code: int) -> int:
+        """Return the slot of a hash, or the empty one where it belongs."""
+        slots = self._slots
+        last = len(slots) - 1
+        slot = code & last
+        while slots[slot] not in (0, code):
+            slot = (slot + 1) & last
+        return slot
+
+    def _grow(self) -> None:
+        codes = self._slots
+        self._slots = array("Q", bytes(2 * 8 * len(codes)))
+        for code in codes:
+            if code:
+                self._slots[self._slot(code)] = code
+
+
+# Wrong languages
+
+_PROFILE_SENTENCES = 50_000
+# A text is in another language if that makes its words e^4 = 55 times as likely.
+MARGIN_NATS = 4.0
+# One word alone does not decide: good sentences contain foreign names and terms.
+_MAX_WEIGHT_NATS = 3.0
+_MIN_COUNT = 5
+_SMOOTHING = 0.5
+
+
+@dataclass(frozen=True)
+class LanguageProfile:
+    """How much each word speaks for a language.
+
+    `weight_nats`: language -> word -> log-prob there minus the largest log-prob in the other
+    languages. Rare words have no weight, so that names and new terms decide nothing.
+    """
+
+    weight_nats: Mapping[str, Mapping[str, float]]
+
+    def is_other_language(self, words: Iterable[str], language: str) -> bool:
+        """Tell whether lower-cased words speak for another language than `language`.
+
+        Always false for an unknown language.
+        """
+        weight = self.weight_nats.get(language, {})
+        return sum(map(weight.get, words, repeat(0.0))) < -MARGIN_NATS
+
+
+def learn_profile(corpus: Corpus) -> LanguageProfile:
+    """Learn the profile of a corpus' languages from its first sentences."""
+    languages = sorted(corpus.languages)
+    aligned = align(corpus.paragraphs(), languages, Counter())
+    return profile_of(islice(aligned, _PROFILE_SENTENCES), languages)
+
+
+def profile_of(sentences: Iterable[AlignedSentence], languages: list[str]) -> LanguageProfile:
+    """Learn a profile from sentences, with add-half smoothing.
+
+    Only words with a letter and at least five occurrences in one language are used, so that a few
+    sides in a wrong language hardly change the counts.
+    """
+    counts: dict[str, Counter[str]] = {language: Counter() for language in languages}
+    for sentence in sentences:
+        for language, count in counts.items():
+            count.update(sentence.text[language].lower().split())
+    frequent = sorted(
+        {
+            word
+            for count in counts.values()
+            for word, n_occurrence in count.items()
+            if n_occurrence >= _MIN_COUNT and any(map(str.isalpha, word))
+        }
+    )
+    total = {
+        language: count.total() + _SMOOTHING * len(frequent) for language, count in counts.items()
+    }
+    logprob = {
+        language: [math.log((count[word] + _SMOOTHING) / total[language]) for word in frequent]
+        for language, count in counts.items()
+        if frequent
+    }
+    weights = {}
+    for language in languages:
+        rivals = [row for rival, row in logprob.items() if rival != language]
+        weights[language] = {
+            word: _clipped(logprob[language][place] - max(row[place] for row in rivals))
+            for place, word in enumerate(frequent)
+            if rivals
+        }
+    return LanguageProfile(weights)
+
+
+def _clipped(weight_nats: float) -> float:
+    return max(-_MAX_WEIGHT_NATS, min(_MAX_WEIGHT_NATS, weight_nats))
+
+
+# Near-duplicates of held-out sentences
+
+_TABULATED_WORDS = 100
+_WORD = re.compile(r"\w+")
+
+
+class NearDuplicates:
+    """An index of held-out sentences, to find texts that overlap with one of them.
+
+    The overlap is the Jaccard index of the sets of lower-cased words, 0 < `jaccard` <= 1. Two sets
+    with enough overlap share one of their rarest words, so that only those are indexed.
+    """
+
+    def __init__(self, held_out: Sequence[str], jaccard: float) -> None:
+        self._jaccard = jaccard
+        self._min_shared = [self._compute_min_shared(n_word) for n_word in range(_TABULATED_WORDS)]
+        held_words = [_words(text) for text in held_out]
+        frequency = Counter(word for words in held_words for word in words)
+        by_rarity = sorted(frequency, key=lambda word: (frequency[word], word))
+        # From 1, the rarest word, so that `filter` drops unknown words.
+        self._rank = {word: rank for rank, word in enumerate(by_rarity, 1)}
+        self._with_word: defaultdict[int, list[frozenset[int]]] = defaultdict(list)
+        for words in held_words:
+            ranks = sorted(self._rank[word] for word in words)
+            for rank in self._rarest(ranks, len(words)):
+                self._with_word[rank].append(frozenset(ranks))
+
+    def has_near(self, text: str) -> bool:
+        """Tell whether the overlap of `text` with any held-out sentence is at least `jaccard`."""
+        words = _words(text)
+        ranks = sorted(filter(None, map(self._rank.get, words)))
+        rarest = self._rarest(ranks, len(words))
+        candidates = [held for rank in rarest for held in self._with_word.get(rank, ())]
+        known = frozenset(ranks) if candidates else frozenset()
+        for held in candidates:
+            n_shared = len(known & held)
+            if n_shared / (len(words) + len(held) - n_shared) >= self._jaccard:
+                return True
+        return False
+
+    def _rarest(self, ranks: list[int], n_word: int) -> list[int]:
+        """Return the rarest words of a text, one of which every match shares."""
+        is_tabulated = n_word < len(self._min_shared)
+        n_shared = self._min_shared[n_word] if is_tabulated else self._compute_min_shared(n_word)
+        return ranks[: max(0, len(ranks) - n_shared + 1)]
+
+    def _compute_min_shared(self, n_word: int) -> int:
+        """Return how many of its words a text shares with every match."""
+        # Rounded first: 0.8 * 5 words must give 4, whatever the last digit of the product.
+        return max(1, math.ceil(round(self._jaccard * n_word, 9)))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))

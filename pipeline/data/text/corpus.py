@@ -1,12 +1,10 @@
-"""Paragraphs of a corpus that take long to parse, kept beside the downloads."""
+"""Text corpora: paragraphs, aligned sentences, and held-out pages."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 import json
-import logging
-import os
 import random
 import re
 from collections import Counter
@@ -16,10 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.data.debian_packages import Package
-from pipeline.run.files import digest, file_sha256
-
-# The end of a sentence: closing punctuation, white space, and what can begin a sentence.
+# Closing punctuation, white space, and a character that can begin a sentence.
 _BOUNDARY = re.compile(
     r"""(?<=[.!?])(?P<close>["'”“\u2019»)\]]*)\s+(?=["'„“«(\[]*[A-ZÀ-ÖØ-Þ0-9])"""
 )
@@ -38,10 +33,10 @@ class Paragraph(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus as read, before any cleaning, with where it came from.
+    """A corpus before cleaning, with its origin.
 
-    `paragraphs()` reads it once more from its beginning; `languages` are those that it has of the
-    ones that were asked for.
+    `languages` are those of the requested languages that it has. `paragraphs()` reads the corpus
+    again from the beginning.
     """
 
     name: str
@@ -60,7 +55,7 @@ class AlignedSentence(NamedTuple):
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph; joined by single spaces they give the paragraph again."""
+    """Split a paragraph into sentences, which joined by single spaces give it again."""
     sentences: list[str] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
@@ -75,9 +70,9 @@ def split_sentences(text: str) -> list[str]:
 def align(
     paragraphs: Iterable[Paragraph], languages: list[str], counts: Counter[str]
 ) -> Iterator[AlignedSentence]:
-    """Sentences in all of `languages`, of the paragraphs where all sides have as many.
+    """Yield the sentences of those paragraphs that have equally many in all languages.
 
-    Adds to `counts`: paragraphs read and dropped, sentences given.
+    Adds the numbers of paragraphs read, paragraphs dropped and sentences to `counts`.
     """
     for name in ("paragraphs_read", "paragraphs_with_unequal_sentence_counts", "sentences"):
         counts[name] += 0
@@ -93,7 +88,7 @@ def align(
 
 
 class SpooledSentences:
-    """Sentences in a file of their own, read as often as needed."""
+    """Sentences in a temporary file, which can be read repeatedly."""
 
     def __init__(self, path: Path, languages: list[str]) -> None:
         self._path = path
@@ -106,18 +101,18 @@ class SpooledSentences:
 
     def __iter__(self) -> Iterator[AlignedSentence]:
         chosen = None if self._chosen is None else iter(self._chosen)
-        following = None if chosen is None else next(chosen, None)
+        next_chosen = None if chosen is None else next(chosen, None)
         with self._path.open(encoding="utf-8", newline="\n") as file:
             for number, line in enumerate(file):
                 if chosen is not None:
-                    if number != following:
+                    if number != next_chosen:
                         continue
-                    following = next(chosen, None)
+                    next_chosen = next(chosen, None)
                 page, *sides = json.loads(line)
                 yield AlignedSentence(page, dict(zip(self.languages, sides, strict=True)))
 
     def write(self, sentences: Iterable[AlignedSentence]) -> None:
-        """Put sentences in the file, in place of what it held."""
+        """Replace the content of the file."""
         self._count, self._chosen = 0, None
         with self._path.open("w", encoding="utf-8", newline="\n") as file:
             for sentence in sentences:
@@ -125,15 +120,16 @@ class SpooledSentences:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 self._count += 1
 
-    def choose(self, most: int, seed: int) -> None:
-        """Keep at most this many, chosen by the seed, in their order."""
-        if most < len(self):
-            self._chosen = sorted(random.Random(seed).sample(range(self._count), most))
+    def choose(self, max_sentences: int, seed: int) -> None:
+        """Keep a random sample of at most `max_sentences`, in the order of the file."""
+        if max_sentences < len(self):
+            sample = random.Random(seed).sample(range(self._count), max_sentences)
+            self._chosen = sorted(sample)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Test and dev sentences, and every page that training must not see."""
+    """Test and dev sentences, and the pages that must be kept out of training."""
 
     test: list[AlignedSentence]
     dev: list[AlignedSentence]
@@ -143,77 +139,38 @@ class HeldOut:
 def hold_out(
     sentences: Iterable[AlignedSentence], test_sentences: int, dev_sentences: int, seed: int
 ) -> HeldOut:
-    """Whole pages, in the order of a seeded hash of their path, until test and dev are full.
+    """Hold out whole pages until the test and dev sets are full.
 
-    A set that is full is cut to its size; what is cut from it is on a held-out page and so in no
-    set at all. Where the corpus is too small, sets are short: the caller sees their lengths. The
-    sentences of a page must come one after the other; few more than will be held out are in memory.
+    Pages are taken in the order of a seeded hash of their name. A full set is cut to its size; the
+    sentences cut off belong to a held-out page and are in no set. The sets of a small corpus may be
+    shorter than requested. The sentences of a page must be adjacent. Memory holds little more than
+    the held-out sentences.
     """
-    order = iter(_first_pages(sentences, test_sentences + dev_sentences, seed))
+    pages = iter(_first_pages(sentences, test_sentences + dev_sentences, seed))
     sets: list[list[AlignedSentence]] = []
-    held: set[str] = set()
+    held_out_pages: set[str] = set()
     for size in (test_sentences, dev_sentences):
         filled: list[AlignedSentence] = []
-        while len(filled) < size and (page := next(order, None)) is not None:
+        while len(filled) < size and (page := next(pages, None)) is not None:
             filled += page
-            held.add(page[0].page)
+            held_out_pages.add(page[0].page)
         sets.append(filled[:size])
-    return HeldOut(test=sets[0], dev=sets[1], pages=frozenset(held))
+    return HeldOut(test=sets[0], dev=sets[1], pages=frozenset(held_out_pages))
 
 
 def _first_pages(
     sentences: Iterable[AlignedSentence], n_sentence: int, seed: int
 ) -> list[list[AlignedSentence]]:
-    """The pages that come first in the order, with enough sentences for `n_sentence` and a cut."""
+    """Return the first pages in hash order, with enough sentences for both sets."""
     heap: list[tuple[int, int, list[AlignedSentence]]] = []
-    held = largest = 0
-    for number, (path, content) in enumerate(groupby(sentences, key=lambda one: one.page)):
+    n_held = n_largest = 0
+    for number, (name, content) in enumerate(groupby(sentences, key=lambda row: row.page)):
         page = list(content)
-        place = int.from_bytes(hashlib.sha256(f"{seed}:{path}".encode()).digest())
-        heapq.heappush(heap, (-place, number, page))
-        held += len(page)
-        largest = max(largest, len(page))
-        # The set that is filled first may leave over as much as a page.
-        while heap and held - len(heap[0][2]) >= n_sentence + largest:
-            held -= len(heapq.heappop(heap)[2])
-    return [page for _, _, page in sorted(heap, key=lambda one: -one[0])]
-
-
-_log = logging.getLogger(__name__)
-
-
-def cached_paragraphs(
-    code: Path, downloads: Path, packages: list[Package], parse: Callable[[], Iterable[Paragraph]]
-) -> Callable[[], Iterator[Paragraph]]:
-    """What `parse` gives, as a function that reads it from a file; parsed where there is none.
-
-    The file is known by a digest of the packages, of their order, of `code` (the module that
-    parses) and of the code that splits sentences.
-    """
-    splitting = Path(__file__).with_name("corpus.py")
-    parts = [file_sha256(code), file_sha256(splitting)]
-    key = digest([(one.name, one.sha256) for one in packages], parts)
-    cache = downloads / f"{code.stem}-{key[:16]}.jsonl"
-    if not cache.is_file():
-        _log.info("parsing %s", ", ".join(package.path.name for package in packages))
-        _write_whole(cache, parse())
-    return lambda: _read(cache)
-
-
-def _write_whole(cache: Path, paragraphs: Iterable[Paragraph]) -> None:
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    temporary = cache.with_name(f".{cache.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            for paragraph in paragraphs:
-                file.write(json.dumps(paragraph, ensure_ascii=False, separators=(",", ":")) + "\n")
-        temporary.replace(cache)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _read(cache: Path) -> Iterator[Paragraph]:
-    with cache.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            page, sentences = json.loads(line)
-            yield Paragraph(page, sentences)
+        order = int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest())
+        heapq.heappush(heap, (-order, number, page))
+        n_held += len(page)
+        n_largest = max(n_largest, len(page))
+        # Cutting the first set to its size may waste up to one page.
+        while heap and n_held - len(heap[0][2]) >= n_sentence + n_largest:
+            n_held -= len(heapq.heappop(heap)[2])
+    return [page for _, _, page in sorted(heap, key=lambda entry: -entry[0])]

@@ -1,4 +1,4 @@
-"""Reference transcripts of the user's own copy of LibriSpeech: read English without punctuation."""
+"""Published text corpora that the user has: Khresmoi, sacrebleu's test sets, LibriSpeech."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from pathlib import Path
 
 from pipeline.data.lines import iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
-from pipeline.data.text.files import side_by_side
+from pipeline.data.text.user_files import read_side_by_side
 from pipeline.errors import DataError
 from pipeline.run.settings import DataConfig, TaskConfig, TestSetConfig
 
-_PARTS = ("dev", "test")
+Pair = tuple[str, str]
+_KHRESMOI_PARTS = ("dev", "test")
 
 
 def read_khresmoi(folder: Path, languages: Sequence[str]) -> Corpus:
-    """Its dev and test parts as one corpus: khresmoi-summary-{part}.{language}, a sentence a line.
+    """Read the dev and test parts of Khresmoi-Summary as one corpus.
 
-    Raises DataError where a file is missing or empty, or where sides differ in their lines.
+    The files are khresmoi-summary-{part}.{language}, with one sentence per line. Raises DataError
+    if a file is missing or empty, or if files differ in their number of lines.
     """
     parts = []
-    for part in _PARTS:
-        sides = {one: folder / f"khresmoi-summary-{part}.{one}" for one in languages}
-        for path in sides.values():
+    for part in _KHRESMOI_PARTS:
+        paths = {language: folder / f"khresmoi-summary-{part}.{language}" for language in languages}
+        for path in paths.values():
             if not path.is_file():
-                raise DataError(f"{path} must exist, a side of Khresmoi-Summary, got no such file")
-        parts.append(side_by_side(f"Khresmoi-Summary, {part}", sides))
+                raise DataError(
+                    f"{path}: no such file. Set data.khresmoi to the folder of Khresmoi-Summary."
+                )
+        parts.append(read_side_by_side(f"Khresmoi-Summary, {part}", paths))
 
     def paragraphs() -> Iterator[Paragraph]:
-        return chain.from_iterable(one.paragraphs() for one in parts)
+        return chain.from_iterable(part.paragraphs() for part in parts)
 
     return Corpus(
         "Khresmoi-Summary, dev and test",
@@ -42,62 +46,45 @@ def read_khresmoi(folder: Path, languages: Sequence[str]) -> Corpus:
     )
 
 
-def is_cached(name: str, pair: tuple[str, str]) -> bool:
-    """Whether the cache holds source and reference of a test set such as `wmt14`."""
-    return _sides(name, pair) is not None
+# Test sets of WMT in the cache of sacrebleu
 
 
-def read_sacrebleu(name: str, pair: tuple[str, str]) -> Corpus:
-    """Source and reference of a test set such as `wmt14`, from SACREBLEU or ~/.sacrebleu.
+def is_cached(name: str, pair: Pair) -> bool:
+    """Tell whether sacrebleu's cache holds a test set such as `wmt14` for a language pair."""
+    return _cached_files(name, pair) is not None
 
-    Of several references the first is taken. Raises DataError where the cache lacks the set, with
-    the command that fetches it.
+
+def read_sacrebleu(name: str, pair: Pair) -> Corpus:
+    """Read source and first reference of a test set such as `wmt14` from sacrebleu's cache.
+
+    The cache is $SACREBLEU or ~/.sacrebleu. Raises DataError, with the command that fetches the
+    set, if it is not there.
     """
-    source_language, target_language = pair
-    sides = _sides(name, pair)
-    if sides is None:
-        stem = _stem(name, pair)
+    paths = _cached_files(name, pair)
+    if paths is None:
         raise DataError(
-            f"the sacrebleu cache must hold {stem}.src and {stem}.ref, got no such files: run "
-            f"{fetching_command(name, pair)}"
+            f"{_cache() / name}: no {_stem(name, pair)}.src and .ref. Run "
+            f"{fetching_command(name, pair)}."
         )
-    source, reference = sides
-    return side_by_side(f"sacrebleu {name}", {source_language: source, target_language: reference})
+    return read_side_by_side(f"sacrebleu {name}", dict(zip(pair, paths, strict=True)))
 
 
-def fetching_command(name: str, pair: tuple[str, str]) -> str:
-    """What puts a test set into the cache."""
+def fetching_command(name: str, pair: Pair) -> str:
+    """Return the command that puts a test set into sacrebleu's cache."""
     return f"sacrebleu -t {name} -l {'-'.join(pair)} --echo src ref"
 
 
-def _sides(name: str, pair: tuple[str, str]) -> tuple[Path, Path] | None:
-    """The files of source and first reference; None where one of them is missing."""
-    folder = Path(os.environ.get("SACREBLEU") or Path.home() / ".sacrebleu") / name
-    stem = _stem(name, pair)
-    source = folder / f"{stem}.src"
-    references = [folder / f"{stem}.ref", *sorted(folder.glob(f"{stem}.ref-*"))]
-    reference = next((path for path in references if path.is_file()), None)
-    return (source, reference) if source.is_file() and reference is not None else None
-
-
-def _stem(name: str, pair: tuple[str, str]) -> str:
-    return f"{name.replace('/', '_')}.{'-'.join(pair)}"
-
-
-Pair = tuple[str, str]
-
-
 def other_pairs(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, Pair]]:
-    """Each role whose side is of another pair of sacrebleu's `data.test`, with that pair."""
+    """Yield each role whose language only another pair of sacrebleu's `data.test` has."""
     for role, test_set in task.test_sets.items():
-        language = _lacking(test_set, (task.source_language, task.target_language))
+        language = _foreign_language(test_set, (task.source_language, task.target_language))
         if data.source == "sacrebleu" and test_set.kind == "other_side" and language is not None:
             yield str(role), (task.source_language, language)
 
 
 def read_other_pair(data: DataConfig, pair: Pair) -> Corpus | str:
-    """The edition of `data.test` for a pair; or the reason why it is absent, in words."""
-    assert data.test is not None  # the configuration was checked
+    """Read `data.test` of another language pair; or the reason why it is absent."""
+    assert data.test is not None  # ensured by the checks of the configuration
     if is_cached(data.test, pair):
         return read_sacrebleu(data.test, pair)
     return (
@@ -106,24 +93,44 @@ def read_other_pair(data: DataConfig, pair: Pair) -> Corpus | str:
     )
 
 
-def _lacking(test_set: TestSetConfig, pair: Pair) -> str | None:
-    sides = (test_set.language, test_set.reference_language)
-    lacking = [one for one in sides if one is not None and one not in pair]
-    return lacking[0] if lacking else None
+def _foreign_language(test_set: TestSetConfig, pair: Pair) -> str | None:
+    for language in (test_set.language, test_set.reference_language):
+        if language is not None and language not in pair:
+            return language
+    return None
+
+
+def _cached_files(name: str, pair: Pair) -> tuple[Path, Path] | None:
+    """Return the files of source and first reference; None if one of them is missing."""
+    folder, stem = _cache() / name, _stem(name, pair)
+    source = folder / f"{stem}.src"
+    references = [folder / f"{stem}.ref", *sorted(folder.glob(f"{stem}.ref-*"))]
+    reference = next((path for path in references if path.is_file()), None)
+    return (source, reference) if source.is_file() and reference is not None else None
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("SACREBLEU") or Path.home() / ".sacrebleu")
+
+
+def _stem(name: str, pair: Pair) -> str:
+    return f"{name.replace('/', '_')}.{'-'.join(pair)}"
+
+
+# Transcripts of LibriSpeech: read English without punctuation
 
 
 def read_transcripts(folder: Path, subset: str) -> Corpus:
-    """The transcripts below {folder}/{subset}, in the order of their files, in lower case.
+    """Read the transcripts below {folder}/{subset} in lower case, in the order of their files.
 
-    Lines of `{speaker}-{chapter}.trans.txt` are an utterance id, a space, and capital letters.
-    Raises DataError where there is no such file, or where a line is not of that form.
+    Raises DataError if there is none, or if one is malformed.
     """
     root = folder / subset
-    files = sorted(root.glob("*/*/*.trans.txt"))
-    if not files:
+    paths = sorted(root.glob("*/*/*.trans.txt"))
+    if not paths:
         raise DataError(
-            f"{root} must hold transcripts as speaker/chapter/*.trans.txt (data.librispeech), "
-            f"got none"
+            f"{root}: no transcripts (speaker/chapter/*.trans.txt). Set data.librispeech to a "
+            f"folder with parts of LibriSpeech."
         )
     return Corpus(
         name=f"LibriSpeech {subset}, transcripts",
@@ -131,26 +138,29 @@ def read_transcripts(folder: Path, subset: str) -> Corpus:
         domain="spoken, story books",
         packages={},
         languages=frozenset({"en"}),
-        paragraphs=lambda: _utterances(files),
+        paragraphs=lambda: _transcript_paragraphs(paths),
     )
 
 
-def chapter_transcripts(path: Path) -> Iterator[tuple[str, str]]:
-    """Utterance id and words of each line of a .trans.txt file; DataError for any other line."""
+def iterate_transcripts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield utterance id and words of each line of a .trans.txt file.
+
+    Raises DataError for a line without an utterance id of the chapter, or without words.
+    """
     chapter = path.name.removesuffix(".trans.txt")
     for number, line in enumerate(iterate_lines(path), 1):
         utterance, _, text = line.partition(" ")
-        named = utterance.startswith(f"{chapter}-") and "/" not in utterance
-        if not named or not text.strip():
+        is_of_chapter = utterance.startswith(f"{chapter}-") and "/" not in utterance
+        if not is_of_chapter or not text.strip():
             raise DataError(
-                f"{path}, line {number} must be an utterance id of {chapter} and its words, "
-                f"got {line[:60]!r}"
+                f"{path}, line {number}: must be an utterance id of {chapter} and its words "
+                f"(got {line[:60]!r}). Unpack LibriSpeech again."
             )
         yield utterance, text.strip()
 
 
-def _utterances(files: list[Path]) -> Iterator[Paragraph]:
-    for path in files:
+def _transcript_paragraphs(paths: list[Path]) -> Iterator[Paragraph]:
+    for path in paths:
         chapter = path.name.removesuffix(".trans.txt")
-        for _, text in chapter_transcripts(path):
+        for _, text in iterate_transcripts(path):
             yield Paragraph(chapter, {"en": [text.lower()]})

@@ -1,4 +1,4 @@
-"""Sentences of the test sets that come from another corpus than the training text."""
+"""Where the text of a translation task comes from: training text, and corpora of test sets."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.test_set_kinds import needed
-from pipeline.data.text.cleaning import CleaningRules, clean, languages_of
+from pipeline.data.task_subwords import is_imported
+from pipeline.data.text.cleaning import CleaningRules, clean, learn_profile
 from pipeline.data.text.corpus import AlignedSentence, Corpus, align, hold_out
-from pipeline.data.text.debian_reference import read_debian_reference
-from pipeline.data.text.files import read_user_files
-from pipeline.data.text.game_dialogue import read_game_dialogue
-from pipeline.data.text.libreoffice import read_libreoffice
+from pipeline.data.text.debian_corpora import (
+    read_debian_reference,
+    read_game_dialogue,
+    read_libreoffice,
+)
 from pipeline.data.text.published_corpora import (
     read_khresmoi,
     read_other_pair,
     read_sacrebleu,
     read_transcripts,
 )
-from pipeline.data.text.task_units import is_imported
-from pipeline.run.settings import DataConfig, TestSetConfig
+from pipeline.data.text.user_files import read_user_files
+from pipeline.run.settings import DataConfig, TestSetConfig, implementation
+from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-# Every pair holds out the same pages, and finds its test sentences in all of these languages.
+# All pairs hold out the same pages, and their test sentences exist in all of these languages.
 SHARED_LANGUAGES = frozenset({"de", "en", "fr"})
 
 
 @dataclass(frozen=True)
 class TaskText:
-    """The text to train on; dev and test sets of their own, or None: held out of the former.
+    """The training text, and separate dev and test sets; None if they are held out of it.
 
-    `train` is None where nothing is trained and both sets are of their own.
+    `train` is None if nothing is trained and both sets are separate.
     """
 
     train: Corpus | None
@@ -41,26 +43,26 @@ class TaskText:
 
     @property
     def main(self) -> Corpus:
-        """The corpus that the task is of: the text to train on or, without it, to test on."""
+        """The corpus that the task is named after: the training text or, without it, the test."""
         corpus = self.train or self.test
-        assert corpus is not None  # the configuration was checked
+        assert corpus is not None  # ensured by the checks of the configuration
         return corpus
 
     @property
     def test_languages(self) -> frozenset[str]:
-        """The languages that every test sentence is in."""
+        """The languages that every test sentence has."""
         return (self.test or self.main).languages
 
     @property
     def test_name(self) -> str:
-        """What the corpus of the test sentences is called."""
+        """The name of the corpus of the test sentences."""
         return (self.test or self.main).name
 
 
 def read_task_text(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:
-    """The text that `data.source` names, in the pair and as far as may be in `languages`.
+    """Read the text that `data.source` names, in the pair and the other `languages` it has.
 
-    Raises DataError where a file breaks a rule; MachineError where a package cannot be had.
+    Raises DataError if a file is malformed, and MachineError if a package is not available.
     """
     return _SOURCES[data.source](data, pair, languages)
 
@@ -71,29 +73,30 @@ def _libreoffice(data: DataConfig, pair: tuple[str, str], languages: set[str]) -
 
 def _files(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:
     def read(name: str, where: str | None) -> Corpus | None:
-        return _users_text(name, where, pair, languages)
+        return _read_optional(name, where, pair, languages)
 
-    train = read(f"{data.corpus}, to train on", _where_to_train(data))
+    train = read(f"{data.corpus}, to train on", _training_text(data))
     return TaskText(train, read(f"{data.corpus}, dev", data.dev), read(data.corpus, data.test))
 
 
 def _sacrebleu(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:
-    train = _users_text(f"{data.corpus}, to train on", _where_to_train(data), pair, languages)
+    train = _read_optional(f"{data.corpus}, to train on", _training_text(data), pair, languages)
     sets = [None if name is None else read_sacrebleu(name, pair) for name in (data.dev, data.test)]
     return TaskText(train, *sets)
 
 
-def _where_to_train(data: DataConfig) -> str | None:
-    """Text that nothing is trained on is read only where a set is to be held out of it."""
+def _training_text(data: DataConfig) -> str | None:
+    """Return data.train, or None if it is needed neither for training nor to hold sets out."""
     is_needed = not is_imported(data) or data.dev is None or data.test is None
     return data.train if is_needed else None
 
 
-def _users_text(
+def _read_optional(
     name: str, where: str | None, pair: tuple[str, str], languages: set[str]
 ) -> Corpus | None:
-    others = sorted(languages - {*pair})
-    return None if where is None else read_user_files(name, where, list(pair), others)
+    if where is None:
+        return None
+    return read_user_files(name, where, list(pair), sorted(languages - {*pair}))
 
 
 _SOURCES: dict[str, Callable[[DataConfig, tuple[str, str], set[str]], TaskText]] = {
@@ -102,92 +105,107 @@ _SOURCES: dict[str, Callable[[DataConfig, tuple[str, str], set[str]], TaskText]]
     "sacrebleu": _sacrebleu,
 }
 
-KINDS = ("debian_reference", "spoken", "files")
+
+# Test sets whose kind has a corpus of its own
 
 
 @dataclass(frozen=True)
-class OtherSet:
-    """The sentences of a set, the corpus that they are from, and the counts of every step."""
+class OwnCorpus:
+    """The corpus of a test set; whether it is used line by line, or sentences are drawn from it."""
+
+    corpus: Corpus
+    is_test_set: bool
+
+
+@dataclass(frozen=True)
+class OwnSentences:
+    """The sentences of a test set that has a corpus of its own, and the counts of each step."""
 
     corpus: Corpus
     sentences: list[AlignedSentence]
     counts: dict[str, int]
 
 
-def make_other_set(
-    role: str,
-    test_set: TestSetConfig,
-    data: DataConfig,
-    languages: list[str],
-    rules: CleaningRules,
-    seed: int,
-) -> OtherSet | str:
-    """The sentences of a set whose kind is one of `KINDS`; or the reason why it is absent.
+def own_sentences(
+    test_set: TestSetConfig, data: DataConfig, languages: list[str], rules: CleaningRules, seed: int
+) -> OwnSentences | str:
+    """Read the sentences of a test set that has a corpus of its own; or the reason for none.
 
-    `languages`: source, target, then further ones that the sides should have. The user's own files
-    are taken as they are, line by line; all else is cleaned by `rules`, and whole pages are drawn
-    until data.test_sentences are there. Raises ConfigError where a setting of the set is missing,
-    DataError or MachineError where its corpus cannot be had.
+    `languages` are source, target, and others that the sentences should have. A corpus that is a
+    test set is used line by line. Otherwise text is cleaned by `rules`, and whole pages are drawn
+    until there are data.test_sentences. Raises DataError or MachineError if the corpus cannot be
+    read.
     """
+    kind = KINDS_OF_TEST_SETS["translation", test_set.kind]
+    assert kind.corpus is not None
+    own = implementation(kind.corpus, f"corpus of kind {kind.name}")(test_set, data, languages)
+    if isinstance(own, str):
+        return own
     counts: Counter[str] = Counter()
-    given = _given_corpus(role, test_set, data, languages)
-    if given is not None:
-        return OtherSet(given, as_given(given, data.test_sentences, counts), dict(counts))
-    corpus = _corpus_to_draw_from(role, test_set, data, languages)
-    if isinstance(corpus, str):
-        return corpus
+    corpus: Corpus = own.corpus
+    if own.is_test_set:
+        sentences = first_sentences(corpus, data.test_sentences, counts)
+        return OwnSentences(corpus, sentences, dict(counts))
     aligned = align(corpus.paragraphs(), sorted(corpus.languages), counts)
-    # Its own words: what is rare in the training text may be common here.
-    own = replace(rules, languages=languages_of(corpus))
-    kept = hold_out(clean(aligned, own, counts), data.test_sentences, 0, seed).test
-    counts["sentences_in_the_set"] = len(kept)
-    return OtherSet(corpus, kept, dict(counts))
+    # The profile of its own words, since words that are rare in training may be common here.
+    own_rules = replace(rules, languages=learn_profile(corpus))
+    drawn = hold_out(clean(aligned, own_rules, counts), data.test_sentences, 0, seed).test
+    counts["sentences_in_the_set"] = len(drawn)
+    return OwnSentences(corpus, drawn, dict(counts))
 
 
-def set_of_other_pair(data: DataConfig, pair: tuple[str, str]) -> OtherSet | str:
-    """The sentences of sacrebleu's `data.test` for another pair; or why they are absent."""
+def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentences | str:
+    """Read sacrebleu's `data.test` of another language pair; or the reason for none."""
     corpus = read_other_pair(data, pair)
     if isinstance(corpus, str):
         return corpus
     counts: Counter[str] = Counter()
-    sentences = as_given(corpus, data.test_sentences, counts)
-    return OtherSet(corpus, sentences, dict(counts))
+    sentences = first_sentences(corpus, data.test_sentences, counts)
+    return OwnSentences(corpus, sentences, dict(counts))
 
 
-def as_given(corpus: Corpus, most: int, counts: Counter[str]) -> list[AlignedSentence]:
-    """The first sentences of a corpus that is a test set already: blank ones and repeats too.
+def first_sentences(
+    corpus: Corpus, max_sentences: int, counts: Counter[str]
+) -> list[AlignedSentence]:
+    """Return the first sentences of a test set as they are, with blank and repeated ones.
 
-    Adds to `counts` how many were read, and how many were left out as more than `most`.
+    Adds the numbers of sentences read and left out to `counts`.
     """
     sentences = align(corpus.paragraphs(), sorted(corpus.languages), counts)
-    kept = list(islice(sentences, most))
+    kept = list(islice(sentences, max_sentences))
     counts["dropped_over_the_most"] = sum(1 for _ in sentences)
     return kept
 
 
-def _given_corpus(
-    role: str, test_set: TestSetConfig, data: DataConfig, languages: list[str]
-) -> Corpus | None:
-    """A corpus that is a test set already; None where sentences are to be drawn from one."""
-    if test_set.kind == "files":
-        path = needed(role, "path", test_set.path)
-        return read_user_files(test_set.corpus, path, languages[:1], languages[1:2])
-    if test_set.kind == "debian_reference" and data.khresmoi is not None:
-        return read_khresmoi(Path(data.khresmoi), languages[:2])
-    return None
+# The functions that the registry of kinds names
 
 
-def _corpus_to_draw_from(
-    role: str, test_set: TestSetConfig, data: DataConfig, languages: list[str]
-) -> Corpus | str:
-    """The corpus of a set; or the reason why there is none."""
-    if test_set.kind == "debian_reference":
-        return read_debian_reference(data, sorted(languages))
-    subset = needed(role, "librispeech_subset", test_set.librispeech_subset)
+def files_corpus(test_set: TestSetConfig, data: DataConfig, languages: list[str]) -> OwnCorpus:
+    """Read the user's own files; the target language may be missing."""
+    assert test_set.path is not None  # ensured by the checks of the configuration
+    corpus = read_user_files(test_set.corpus, test_set.path, languages[:1], languages[1:2])
+    return OwnCorpus(corpus, is_test_set=True)
+
+
+def debian_reference_corpus(
+    test_set: TestSetConfig, data: DataConfig, languages: list[str]
+) -> OwnCorpus:
+    """Read Khresmoi-Summary if data.khresmoi names its folder, else Debian Reference."""
+    if data.khresmoi is not None:
+        return OwnCorpus(read_khresmoi(Path(data.khresmoi), languages[:2]), is_test_set=True)
+    return OwnCorpus(read_debian_reference(data, sorted(languages)), is_test_set=False)
+
+
+def spoken_corpus(
+    test_set: TestSetConfig, data: DataConfig, languages: list[str]
+) -> OwnCorpus | str:
+    """Read LibriSpeech's transcripts if data.librispeech names its folder, else game dialogue."""
+    subset = test_set.librispeech_subset
+    assert subset is not None  # ensured by the checks of the configuration
     if data.librispeech is not None:
         if languages[0] != "en":
             return f"LibriSpeech is English and the task translates from {languages[0]}"
-        return read_transcripts(Path(data.librispeech), subset)
+        return OwnCorpus(read_transcripts(Path(data.librispeech), subset), is_test_set=False)
     if test_set.stand_in:
-        return read_game_dialogue(data, sorted(languages))
+        return OwnCorpus(read_game_dialogue(data, sorted(languages)), is_test_set=False)
     return f"data.librispeech names no folder with LibriSpeech's {subset}"

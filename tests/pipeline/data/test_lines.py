@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.text.files import check_parallel, iterate_lines
+from pipeline.data.lines import iterate_lines
+from pipeline.data.text.user_files import check_parallel
 from pipeline.errors import DataError
 
 
@@ -29,21 +30,6 @@ def test_byte_order_mark_is_not_content(tmp_path: Path) -> None:
     assert read_lines(_write(tmp_path / "text", "\ufeffa\n")) == ["a"]
 
 
-def test_case_11_unequal_counts_name_both_and_the_line_that_went_astray(tmp_path: Path) -> None:
-    source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
-    reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
-    with pytest.raises(DataError, match=r"got 4 and 3: line 3 is the first suspicious one"):
-        check_parallel([source, reference])
-
-
-def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path: Path) -> None:
-    source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
-    with pytest.raises(DataError, match=r"got 3 and 2: line 3 has no counterpart \('c'\)"):
-        check_parallel([source, reference])
-    with pytest.raises(DataError, match=r"got 2 and 3: line 3 has no counterpart \('c'\)"):
-        check_parallel([reference, source])
-
-
 def test_case_12_blank_lines_are_lines(tmp_path: Path) -> None:
     source = _write(tmp_path / "s", "a\n\n \n\t\n")
     reference = _write(tmp_path / "r", "\nB\nC\n\n")
@@ -55,11 +41,6 @@ def test_case_12_blank_lines_are_lines(tmp_path: Path) -> None:
 def test_case_13_a_long_line_is_one_line(tmp_path: Path) -> None:
     long = " ".join(["word"] * 5000)
     assert read_lines(_write(tmp_path / "s", f"a\n{long}\nb\n")) == ["a", long, "b"]
-
-
-def test_empty_file_is_refused_beside_another(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"s must hold a line, got an empty file"):
-        check_parallel([_write(tmp_path / "s", ""), _write(tmp_path / "r", "")])
 
 
 def test_gzipped_text_is_read_as_plain_text_is(tmp_path: Path) -> None:

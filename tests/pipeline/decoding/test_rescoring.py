@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.data.subword_learning import learn_subwords
 from pipeline.data.subwords import SentencePieceModel, detokenise
+from pipeline.data.task_subwords import learn_subwords
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble

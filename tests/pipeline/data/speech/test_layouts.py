@@ -34,7 +34,7 @@ def test_librispeech_line_of_another_chapter_is_refused(
 ) -> None:
     write_audio(tmp_path / "1" / "2" / "1-2-0000.flac", 0.5)
     (tmp_path / "1" / "2" / "1-2.trans.txt").write_text("1-2-0000 A\n7-7-0000 B\n")
-    with pytest.raises(DataError, match=r"1-2\.trans\.txt, line 2 must be an utterance id of 1-2"):
+    with pytest.raises(DataError, match=r"1-2\.trans\.txt, line 2: must be an utterance id of 1-2"):
         read_speech(tmp_path, "mine")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
-from pipeline.data.speech.prepared import LETTERS, learn_speech_units
-from pipeline.data.subword_learning import learn_subwords, learn_words
+from pipeline.data.speech.prepared import REQUIRED_CHARACTERS, learn_speech_subwords
+from pipeline.data.task_subwords import learn_subwords, learn_words
 from pipeline.run.settings import SpeechDataConfig
 
 TEXTS = [" ".join(words) for words in permutations(("seven", "eleven", "never", "open"), 3)]
@@ -19,10 +19,14 @@ N_UNIT = 44
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_units_are_of_the_kind_that_is_set(kind: str) -> None:
     corpus = SpeechCorpus("n", "l", "d", Path(), [Utterance("x.wav", text) for text in TEXTS])
-    units = learn_speech_units(SpeechDataConfig(unit_kind=kind, vocabulary_size=N_UNIT), corpus)
+    units = learn_speech_subwords(SpeechDataConfig(unit_kind=kind, vocabulary_size=N_UNIT), corpus)
     expected = {
-        "bpe": lambda: learn_subwords(TEXTS, N_UNIT, letters=LETTERS, kind="bpe"),
-        "unigram": lambda: learn_subwords(TEXTS, N_UNIT, letters=LETTERS, kind="unigram"),
+        "bpe": lambda: learn_subwords(
+            TEXTS, N_UNIT, required_characters=REQUIRED_CHARACTERS, model_type="bpe"
+        ),
+        "unigram": lambda: learn_subwords(
+            TEXTS, N_UNIT, required_characters=REQUIRED_CHARACTERS, model_type="unigram"
+        ),
         "word": lambda: learn_words(TEXTS),
     }
     same = [name for name, make in expected.items() if make().vocabulary() == units.vocabulary()]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.subword_learning import evenly_spaced, learn_subwords, subword_counts
 from pipeline.data.subwords import SentencePieceModel, detokenise
+from pipeline.data.task_subwords import evenly_spaced, learn_subwords, subword_counts
 from pipeline.errors import ConfigError
 
 TEXTS = [

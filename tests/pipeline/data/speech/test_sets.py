@@ -38,5 +38,5 @@ def test_package_without_prompts_and_no_package(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=rf"must hold {NAME}_\*\.deb"):
         read_prompts(_data(tmp_path), "fr", "prompts")
     build_deb(tmp_path, NAME, {"usr/share/doc/copyright": "x"})
-    with pytest.raises(DataError, match="must hold prompts below usr/share/asterisk/sounds/"):
+    with pytest.raises(DataError, match="no prompts below usr/share/asterisk/sounds/"):
         read_prompts(_data(tmp_path), "fr", "prompts")

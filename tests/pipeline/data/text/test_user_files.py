@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.data.text.corpus import align
-from pipeline.data.text.files import read_user_files
+from pipeline.data.text.user_files import check_parallel, read_user_files
 from pipeline.errors import DataError
 
 
@@ -38,23 +38,23 @@ def test_translation_memory(tmp_path: Path) -> None:
     unit = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv></tu>'
     path.write_text(f"<tmx><body>{unit}</body></tmx>")
     assert _texts(str(path), "en", "de") == [{"en": "a", "de": "A"}]
-    with pytest.raises(DataError, match="must have units in it, got in the first one en"):
+    with pytest.raises(DataError, match=r"first translation unit has no text in it \(it has en\)"):
         read_user_files("mine", str(path), ["en", "it"], [])
     path.write_text("<tmx><body/></tmx>")
-    with pytest.raises(DataError, match="must hold a translation unit, got none"):
+    with pytest.raises(DataError, match="no translation unit"):
         read_user_files("mine", str(path), ["en", "de"], [])
 
 
 def test_missing_side_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "news.en").write_text("a\n")
-    with pytest.raises(DataError, match=r"must have a side in de, got neither .*news\.de nor"):
+    with pytest.raises(DataError, match=r"no text in de\. Provide .*news\.de or"):
         read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
 
 
 def test_case_11_unequal_sides_are_refused_before_any_line_is_given(tmp_path: Path) -> None:
     (tmp_path / "news.en").write_text("a\nb\n")
     (tmp_path / "news.de").write_text("A\n")
-    with pytest.raises(DataError, match=r"got 2 and 1: line 2 has no counterpart"):
+    with pytest.raises(DataError, match=r"got 2 and 1\)\. Line 2 has no counterpart"):
         read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
 
 
@@ -68,3 +68,28 @@ def test_neighbouring_lines_of_long_files_are_of_one_page(
     pages = Counter(one.page for one in corpus.paragraphs())
     assert set(pages.values()) == {n_line // n_page}
     assert len(pages) == n_page
+
+
+def _write(path: Path, content: str) -> Path:
+    path.write_bytes(content.encode())
+    return path
+
+
+def test_case_11_unequal_counts_name_both_and_the_line_that_went_astray(tmp_path: Path) -> None:
+    source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
+    reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
+    with pytest.raises(DataError, match=r"got 4 and 3\)\. Line 3 is the first suspicious one"):
+        check_parallel([source, reference])
+
+
+def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path: Path) -> None:
+    source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
+    with pytest.raises(DataError, match=r"got 3 and 2\)\. Line 3 has no counterpart \('c'\)"):
+        check_parallel([source, reference])
+    with pytest.raises(DataError, match=r"got 2 and 3\)\. Line 3 has no counterpart \('c'\)"):
+        check_parallel([reference, source])
+
+
+def test_empty_file_is_refused_beside_another(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"s: the file is empty"):
+        check_parallel([_write(tmp_path / "s", ""), _write(tmp_path / "r", "")])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
-from pipeline.data.text.cleaning import HeldOutIndex
+from pipeline.data.text.cleaning import NearDuplicates
 from pipeline.data.text.corpus import SpooledSentences
 from pipeline.data.text.parallel import ParallelData, make_parallel_data
 from pipeline.run.settings import DataConfig, TaskConfig
@@ -43,13 +43,13 @@ def test_training_shares_no_page_with_test_and_dev(help_packages: Path, tmp_path
     assert not held_out & {sentence.page for sentence in made.train}
 
 
-def test_what_is_nearly_held_out_is_dropped_from_training_and_counted(
+def test_what_has_nearly_held_out_is_dropped_from_training_and_counted(
     help_packages: Path, tmp_path: Path
 ) -> None:
     loose, strict = (_make(help_packages, tmp_path, "de", jaccard) for jaccard in (1, 0.7))
     held_out = [sentence.text["en"] for sentence in strict.test + strict.dev]
-    index = HeldOutIndex(held_out, 0.7)
-    assert not any(index.is_near(one.text["en"]) for one in strict.train)
+    index = NearDuplicates(held_out, 0.7)
+    assert not any(index.has_near(one.text["en"]) for one in strict.train)
     dropped = strict.counts["split"]["train_dropped_near_duplicate"]
     assert dropped == len(loose.train) - len(strict.train) > 0
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.subword_learning import learn_subwords
 from pipeline.data.subwords import CODES_FILE, MODEL_FILE, detokeniser, read_subword_model
+from pipeline.data.task_subwords import learn_subwords, task_subwords
 from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
-from pipeline.data.text.task_units import task_units
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.settings import DataConfig, UnitsConfig
 
@@ -49,8 +48,8 @@ def train(tmp_path: Path) -> SpooledSentences:
 def test_a_model_of_sentencepiece_takes_text_as_it_is(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
-    units = task_units(given(), PAIR, train)
-    by_language = units.of(["en", "de", "fr"])
+    units = task_subwords(given(), PAIR, train)
+    by_language = units.models(["en", "de", "fr"])
     for language, one in by_language.items():
         for text in TEXTS:
             assert one.text(one.subwords(text)) == text, language
@@ -64,8 +63,8 @@ def test_codes_are_kept_with_the_dictionary_of_each_side(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
     settings = given(codes="bpecodes", sentencepiece=None)
-    units = task_units(settings, PAIR, train)
-    pieces = units.of(["en"])["en"].subwords(TEXTS[0])
+    units = task_subwords(settings, PAIR, train)
+    pieces = units.models(["en"])["en"].subwords(TEXTS[0])
     assert pieces[:1] == ["T@@"]
     units.write(tmp_path)
     assert {path.name for path in tmp_path.glob("units*")} == {CODES_FILE}
@@ -81,38 +80,40 @@ def test_codes_are_kept_with_the_dictionary_of_each_side(
 def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None:
     train.write(AlignedSentence("a", {"en": text, "de": text.upper()}) for text in TEXTS)
     data = DataConfig(vocabulary_size=80, units=UnitsConfig(name="learnt"))
-    units = task_units(data, PAIR, train)
+    units = task_subwords(data, PAIR, train)
     units.write(tmp_path)
-    by_language = units.of(PAIR)
+    by_language = units.models(PAIR)
     assert by_language["en"] is by_language["de"]
     files = [tmp_path / "fairseq" / f"dict.{language}.txt" for language in PAIR]
     assert files[0].read_bytes() == files[1].read_bytes()
-    n_piece = sum(len(units.of(PAIR)["en"].subwords(one)) for t in TEXTS for one in (t, t.upper()))
+    n_subword = sum(
+        len(units.models(PAIR)["en"].subwords(one)) for t in TEXTS for one in (t, t.upper())
+    )
     counts = [int(line.split(" ")[1]) for line in files[0].read_text("utf-8").splitlines()]
-    assert sum(counts) == n_piece
+    assert sum(counts) == n_subword
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sentencepiece": "gone"}, r"data\.units\.sentencepiece must name a file, got .*gone"),
-        ({"codes": "gone"}, r"data\.units\.codes must name a file, got .*gone, which is none"),
-        ({"target_dictionary": "gone"}, r"data\.units\.target_dictionary must name a file"),
+        ({"sentencepiece": "gone"}, r"data\.units\.sentencepiece: no such file \(.*gone\)"),
+        ({"codes": "gone"}, r"data\.units\.codes: no such file \(.*gone\)"),
+        ({"target_dictionary": "gone"}, r"data\.units\.target_dictionary: no such file"),
     ],
 )
 def test_a_file_that_is_missing_is_named(
     given: Given, train: SpooledSentences, changes: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
-        task_units(given(**changes), PAIR, train)
+        task_subwords(given(**changes), PAIR, train)
 
 
 def test_files_of_another_kind_are_named(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=r"dict\.en\.txt: not a sentencepiece model "):
-        task_units(given(sentencepiece="dict.en.txt"), PAIR, train).of(PAIR)
+        task_subwords(given(sentencepiece="dict.en.txt"), PAIR, train).models(PAIR)
     with pytest.raises(DataError, match=r"spm\.model.* BPE code"):
-        task_units(given(sentencepiece=None, codes="spm.model"), PAIR, train).of(PAIR)
+        task_subwords(given(sentencepiece=None, codes="spm.model"), PAIR, train).models(PAIR)
     with pytest.raises(DataError, match=r"bpecodes: not a fairseq dictionary"):
-        task_units(given(target_dictionary="bpecodes"), PAIR, train).write(tmp_path)
+        task_subwords(given(target_dictionary="bpecodes"), PAIR, train).write(tmp_path)

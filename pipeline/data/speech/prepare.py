@@ -1,0 +1,58 @@
+"""Preparing a speech task: subwords of the transcripts, features, test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.card import speech_card, speech_sizes
+from pipeline.data.speech.prepared import (
+    PreparedSet,
+    learn_speech_subwords,
+    write_test_set,
+    write_training_set,
+)
+from pipeline.data.speech.sets import make_speech_sets
+from pipeline.data.task_subwords import write_learnt_model
+from pipeline.run.settings import PipelineConfig, TaskConfig
+
+
+def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Fill the folder of a speech task; returns its data card, and facts for its manifest."""
+    task, speech = config.task, config.data.speech
+    sets = make_speech_sets(config.data, task, config.seed)
+    model = learn_speech_subwords(speech, sets.train)
+    transcripts = (model.subwords(row.reference or "") for row in sets.train.utterances)
+    write_learnt_model(folder, model, [task.target_language], transcripts)
+    training = [
+        write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, model)
+        for split, name, corpus in (("train", "train", sets.train), ("valid", "dev", sets.dev))
+    ]
+    write_test_set(folder, "dev", sets.dev, speech, model)
+    test = {
+        role: write_test_set(folder / "test", role, corpus, speech, model)
+        for role, corpus in sets.test.items()
+    }
+    card = speech_card(task, training, test, sets.absent)
+    return card, _facts(task, training, test, sets.absent)
+
+
+def _facts(
+    task: TaskConfig,
+    training: Sequence[PreparedSet],
+    test: Mapping[str, PreparedSet],
+    absent: Mapping[str, str],
+) -> dict[str, Any]:
+    sets = [*training, *test.values()]
+    corpora = [subset.corpus for subset in sets]
+    return {
+        "task": task.name,
+        "corpus": corpora[0].name,
+        "licence": corpora[0].licence,
+        "packages": {name: row for corpus in corpora for name, row in corpus.packages.items()},
+        "absent_sets": dict(absent),
+        "counts": {subset.name: subset.counts for subset in sets},
+        "subsets": list(speech_sizes(sets)),
+        "faults": {subset.name: subset.faults for subset in sets if subset.faults},
+    }

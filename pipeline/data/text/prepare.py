@@ -1,0 +1,111 @@
+"""Preparing a translation task: subwords, binarised training data, test sets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.data.card import text_card, text_sizes, text_subsets
+from pipeline.data.subwords import SubwordModel
+from pipeline.data.task_subwords import task_subwords
+from pipeline.data.text.corpus import AlignedSentence, SpooledSentences
+from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.data.text.test_sets import (
+    HeldOutText,
+    Row,
+    languages_needed,
+    make_rows,
+    reason_absent,
+    task_rows,
+    write_rows,
+)
+from pipeline.fairseq_bridge.corpus.binarised import write_split
+from pipeline.run.settings import PipelineConfig
+
+_log = logging.getLogger(__name__)
+
+
+def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Fill the folder of a translation task; returns its data card, and facts for its manifest."""
+    task, data = config.task, config.data
+    pair = (task.source_language, task.target_language)
+    languages = languages_needed(task)
+    with TemporaryDirectory(dir=data.downloads, prefix=".train-") as spool:
+        train = SpooledSentences(Path(spool) / "train.jsonl", sorted(pair))
+        parallel = make_parallel_data(data, task, languages, config.seed, train)
+        subwords = task_subwords(data, pair, train)
+        models = subwords.models(languages)
+        sets, absent = _test_sets(config, parallel, models)
+        subwords.write(folder)
+        if train:
+            _write_splits(folder / "fairseq", pair, parallel, models)
+        dev = HeldOutText(parallel.dev, task, models, config.seed)
+        write_rows(folder / "dev.jsonl", task_rows(None, dev))
+        for role, rows in sets.items():
+            write_rows(folder / "test" / f"{role}.jsonl", rows)
+        subsets = text_subsets(parallel)
+    set_counts = _set_counts(sets, parallel, set(subwords.source_vocabulary()))
+    corpora = [parallel.text.main, *(own.corpus for own in parallel.own.values())]
+    facts = {
+        "task": task.name,
+        "corpus": corpora[0].name,
+        "licence": corpora[0].licence,
+        "packages": {name: row for corpus in corpora for name, row in corpus.packages.items()},
+        "absent_sets": absent,
+        "counts": parallel.counts | {"test_sets": set_counts},
+        "subsets": list(text_sizes(subsets)),
+    }
+    return text_card(task, subsets, sets, absent, parallel.counts), facts
+
+
+def _test_sets(
+    config: PipelineConfig, parallel: ParallelData, models: Mapping[str, SubwordModel]
+) -> tuple[dict[str, list[Row]], dict[str, str]]:
+    """Return role -> rows of each set that can be made, and role -> reason of the others."""
+    held_out = HeldOutText(parallel.test, config.task, models, config.seed)
+    sets: dict[str, list[Row]] = {}
+    absent = dict(parallel.absent)
+    for role, test_set in config.task.test_sets.items():
+        text = held_out
+        if role in parallel.own:
+            text = replace(held_out, sentences=parallel.own[role].sentences)
+        elif reason := reason_absent(
+            test_set, parallel.text.test_languages, parallel.text.test_name
+        ):
+            absent.setdefault(role, reason)
+        if role not in absent:
+            sets[role] = make_rows(role, test_set, text)
+    return sets, absent
+
+
+def _write_splits(
+    folder: Path, pair: tuple[str, str], parallel: ParallelData, models: Mapping[str, SubwordModel]
+) -> None:
+    def cut(sentences: Iterable[AlignedSentence], language: str) -> Iterator[list[str]]:
+        return (models[language].subwords(sentence.text[language]) for sentence in sentences)
+
+    for split, sentences in (("train", parallel.train), ("valid", parallel.dev)):
+        write_split(folder, split, pair, (cut(sentences, pair[0]), cut(sentences, pair[1])))
+
+
+def _set_counts(
+    sets: dict[str, list[Row]], parallel: ParallelData, vocabulary: set[str]
+) -> dict[str, dict[str, int]]:
+    """Count, for each set, rows, sentences left out, source subwords and unknown ones."""
+    counts = {}
+    for role, rows in sets.items():
+        subwords = [subword for row in rows for subword in row.source_pieces]
+        own = parallel.own.get(role)
+        n_sentence = len(own.sentences if own else parallel.test)
+        counts[role] = {
+            "rows": len(rows),
+            "left_out": n_sentence - len(rows),
+            "source_pieces": len(subwords),
+            "unknown_source_pieces": sum(subword not in vocabulary for subword in subwords),
+        }
+        _log.info("test set %s: %s", role, counts[role])
+    return counts

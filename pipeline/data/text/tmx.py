@@ -1,0 +1,109 @@
+"""Translation memories: TMX files, read one translation unit at a time."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from pipeline.data.lines import open_bytes
+from pipeline.errors import DataError
+
+_CHUNK_BYTES = 1 << 14
+_MAX_UNIT_BYTES = 1_000_000
+# Inside a segment these elements hold codes of the program that wrote the file, not text.
+_CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def iterate_translation_units(path: Path, languages: Collection[str]) -> Iterator[dict[str, str]]:
+    """Yield each translation unit as language -> text, for those of `languages` that it has.
+
+    `en` also matches `en-US`. If a unit repeats a language, the first text is used. White space
+    becomes single spaces. No other file is read. Raises DataError, naming file and line, if the
+    file is missing or not XML, if it declares entities or uses other than XML's own, or if a unit,
+    tag or comment is longer than a million bytes.
+    """
+    parser = etree.XMLPullParser(
+        events=("start", "end"),
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    wanted = frozenset(languages)
+    unit: etree._Element | None = None
+    is_first = True
+    line = 1
+    n_byte = 0  # read since the last unit began, or since the last tag outside of units
+    try:
+        with open_bytes(path) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                parser.feed(chunk)
+                line += chunk.count(b"\n")
+                n_byte += len(chunk)
+                for event, element in parser.read_events():
+                    if is_first:
+                        _refuse_declared_entities(path, element)
+                        is_first = False
+                    if unit is None:
+                        n_byte = 0
+                    if event == "start" and element.tag == "tu":
+                        unit = element
+                    elif event == "end" and element is unit:
+                        yield _texts(path, element, wanted)
+                        unit = None
+                    if event == "end" and unit is None:
+                        _free(element)
+                if n_byte > _MAX_UNIT_BYTES:
+                    raise DataError(
+                        f"{path}, line {line}: a translation unit, tag or comment of more than "
+                        f"{_MAX_UNIT_BYTES} bytes. Shorten it."
+                    )
+        parser.close()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file.") from None
+    except etree.XMLSyntaxError as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: not a complete TMX file ({reason}). Export it again.") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file ({error}). Copy the file again.") from None
+
+
+def _texts(path: Path, unit: etree._Element, languages: frozenset[str]) -> dict[str, str]:
+    """Return language -> text of a complete unit; raises DataError if it has an entity."""
+    for entity in unit.iter(etree.Entity):
+        raise DataError(
+            f"{path}, line {entity.sourceline}: unknown entity {entity.text}. Only the entities of "
+            f"XML itself are supported."
+        )
+    texts: dict[str, str] = {}
+    for variant in unit.iter("tuv"):
+        name = variant.get(_XML_LANG) or variant.get("lang") or ""
+        language = name.replace("_", "-").partition("-")[0].lower()
+        for segment in variant.iter("seg"):
+            etree.strip_elements(segment, *_CODE_TAGS, with_tail=False)
+            text = " ".join("".join(segment.itertext()).split())
+            if language in languages:
+                texts.setdefault(language, text)
+    return texts
+
+
+def _refuse_declared_entities(path: Path, root: etree._Element) -> None:
+    document_type = root.getroottree().docinfo.internalDTD
+    for entity in () if document_type is None else document_type.iterentities():
+        raise DataError(
+            f"{path}, line {root.sourceline}: the file declares an entity ({entity.name!r}). "
+            f"Remove the declaration."
+        )
+
+
+def _free(element: etree._Element) -> None:
+    """Free an element that has been read, and those before it."""
+    element.clear(keep_tail=True)
+    while element.getprevious() is not None:
+        del element.getparent()[0]

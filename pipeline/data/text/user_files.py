@@ -1,0 +1,132 @@
+"""The user's own parallel text: one file per language, plain or gzipped, or one TMX file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pipeline.data.lines import iterate_lines
+from pipeline.data.text.corpus import Corpus, Paragraph
+from pipeline.data.text.tmx import iterate_translation_units
+from pipeline.errors import DataError
+
+# Two lines look misaligned if one has this many times the words of the other, and a few more.
+_SUSPICIOUS_RATIO = 3
+_SUSPICIOUS_ALLOWANCE_WORDS = 5
+# Neighbouring lines often belong to one document and are held out together, as a page.
+_MIN_PAGES = 1000
+_MAX_LINES_PER_PAGE = 100
+_LICENCE = "the user's own text: see its source"
+_DOMAIN = "not stated"
+_TMX = (".tmx", ".tmx.gz")
+
+
+def read_user_files(name: str, where: str, needed: list[str], wanted: list[str]) -> Corpus:
+    """Read the text at `where` in the `needed` languages, and those of `wanted` that it has.
+
+    `where` is a prefix (PREFIX.en or PREFIX.en.gz, PREFIX.de ...), a path with `{lang}` in place of
+    the language, or a TMX file. Each line is a sentence. Raises DataError, before anything is
+    yielded, if a needed language is missing or empty, or if files differ in their number of lines.
+    """
+    if where.endswith(_TMX):
+        return _read_tmx(name, Path(where), needed, wanted)
+    paths = {language: _find(where, language) for language in dict.fromkeys([*needed, *wanted])}
+    for language in needed:
+        if paths[language] is None:
+            raise DataError(
+                f"{where}: no text in {language}. Provide "
+                f"{' or '.join(map(str, _candidates(where, language)))}."
+            )
+    present = {language: path for language, path in paths.items() if path is not None}
+    return read_side_by_side(name, present)
+
+
+def read_side_by_side(name: str, paths: Mapping[str, Path]) -> Corpus:
+    """Read files whose lines correspond to each other: language -> file.
+
+    Raises DataError if a file is empty, or if two differ in their number of lines.
+    """
+    n_line = check_parallel(list(paths.values()))
+
+    def rows() -> Iterator[dict[str, str]]:
+        sides = zip(*map(iterate_lines, paths.values()), strict=True)
+        return (dict(zip(paths, row, strict=True)) for row in sides)
+
+    return _corpus(name, frozenset(paths), rows, n_line)
+
+
+def check_parallel(paths: Sequence[Path]) -> int:
+    """Return the number of lines of files that must correspond line by line.
+
+    Raises DataError if a file is empty, or if two differ in their number of lines; the message has
+    both counts and the first line that looks misaligned.
+    """
+    counts = [sum(1 for _ in iterate_lines(path)) for path in paths]
+    for path, count in zip(paths, counts, strict=True):
+        if not count:
+            raise DataError(f"{path}: the file is empty. Each line must be a sentence.")
+        if count != counts[0]:
+            raise DataError(
+                f"{paths[0]} and {path}: must have equally many lines (got {counts[0]} and "
+                f"{count}). {_first_suspicious_line(paths[0], path)}"
+            )
+    return counts[0]
+
+
+def _first_suspicious_line(first: Path, second: Path) -> str:
+    first_lines, second_lines = iterate_lines(first), iterate_lines(second)
+    number = 0
+    while True:
+        number += 1
+        first_text, second_text = next(first_lines, None), next(second_lines, None)
+        if first_text is None or second_text is None:
+            text = first_text or second_text or ""
+            return f"Line {number} has no counterpart ({text[:40]!r})."
+        n_fewer, n_more = sorted((len(first_text.split()), len(second_text.split())))
+        is_blank = n_fewer == 0 < n_more
+        if is_blank or n_more > _SUSPICIOUS_RATIO * n_fewer + _SUSPICIOUS_ALLOWANCE_WORDS:
+            return (
+                f"Line {number} is the first suspicious one ({first_text[:40]!r} and "
+                f"{second_text[:40]!r})."
+            )
+
+
+def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Corpus:
+    first = next(iterate_translation_units(path, {*needed, *wanted}), None)
+    if first is None:
+        raise DataError(f"{path}: no translation unit. Export the memory again.")
+    for language in needed:
+        if language not in first:
+            raise DataError(
+                f"{path}: the first translation unit has no text in {language} (it has "
+                f"{', '.join(first) or 'other languages'}). Give a memory of the task's languages."
+            )
+    languages = frozenset(first)
+    n_unit = sum(1 for _ in iterate_translation_units(path, languages))
+    return _corpus(name, languages, lambda: iterate_translation_units(path, languages), n_unit)
+
+
+def _corpus(
+    name: str,
+    languages: frozenset[str],
+    rows: Callable[[], Iterator[dict[str, str]]],
+    n_row: int,
+) -> Corpus:
+    rows_per_page = max(1, min(_MAX_LINES_PER_PAGE, n_row // _MIN_PAGES))
+
+    def paragraphs() -> Iterator[Paragraph]:
+        for number, row in enumerate(rows()):
+            sentences = {language: [text] for language, text in row.items()}
+            yield Paragraph(str(number // rows_per_page), sentences)
+
+    return Corpus(name, _LICENCE, _DOMAIN, {}, languages, paragraphs)
+
+
+def _candidates(where: str, language: str) -> list[Path]:
+    if "{lang}" in where:
+        return [Path(where.replace("{lang}", language))]
+    return [Path(f"{where}.{language}"), Path(f"{where}.{language}.gz")]
+
+
+def _find(where: str, language: str) -> Path | None:
+    return next((path for path in _candidates(where, language) if path.is_file()), None)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.data.text.cleaning import (
+    RULES,
+    CleaningRules,
+    NearDuplicates,
+    SeenTexts,
+    learn_profile,
+    profile_of,
+)
+from pipeline.data.text.cleaning import clean as clean_one_by_one
+from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.debian_corpora import read_game_dialogue
+from pipeline.run.settings import DataConfig
+
+_ENGLISH = ("the house is there", "this is the house", "there is the garden")
+_GERMAN = ("das Haus ist dort", "dies ist das Haus", "dort ist der Garten")
+_PROFILE = profile_of(
+    [
+        AlignedSentence("page", {"de": de, "en": en})
+        for en, de in zip(_ENGLISH, _GERMAN, strict=True)
+    ]
+    * 10,
+    ["de", "en"],
+)
+LENGTH = CleaningRules("en", 3, 12, _PROFILE)
+
+
+def clean(
+    sentences: list[AlignedSentence], rules: CleaningRules
+) -> tuple[list[AlignedSentence], Counter[str]]:
+    counts: Counter[str] = Counter()
+    return list(clean_one_by_one(sentences, rules, counts)), counts
+
+
+def _sentence(en: str, de: str) -> AlignedSentence:
+    return AlignedSentence("page", {"de": de, "en": en})
+
+
+@pytest.mark.parametrize(
+    ("rule", "en", "de"),
+    [
+        ("word_count", "Two words", "Das sind zwei"),
+        ("word_count", "word " * 13, "Wort " * 13),
+        ("letter_share", "a = 1 + 22 * 333 / 4444", "Das ist ein Satz"),
+        ("markup_or_url", "See www.example.org for this", "Das ist ein Satz"),
+        ("markup_or_url", "Put <b>bold</b> text here", "Das ist ein Satz"),
+        (
+            "length_ratio",
+            "Three words here",
+            "Das sind nun wirklich sehr viel mehr als bloß drei Wörter",
+        ),
+        ("other_language", "das Haus ist dort", "the garden is there now"),
+        ("untranslated", "Calc Office Template", "Calc office Template"),
+    ],
+)
+def test_each_rule_drops_and_counts(rule: str, en: str, de: str) -> None:
+    kept, counts = clean([_sentence(en, de)], LENGTH)
+    assert kept == []
+    assert counts[f"dropped_{rule}"] == 1
+    assert sum(counts.values()) == 2  # one read, one dropped
+
+
+def test_duplicates_go_by_the_english_side_and_the_first_stays() -> None:
+    sentences = [
+        _sentence("Open the door.", "Öffnen Sie die Tür."),
+        _sentence("Open the Door.", "Machen Sie die Tür auf."),
+    ]
+    kept, counts = clean(sentences, LENGTH)
+    assert kept == sentences[:1]
+    assert (counts["read"], counts["dropped_duplicate"], counts["kept"]) == (2, 1, 1)
+
+
+def test_a_dropped_sentence_is_no_reason_to_drop_its_like() -> None:
+    kept, _ = clean(
+        [
+            _sentence("Open the door.", "Open the door."),
+            _sentence("Open the door.", "Öffnen Sie die Tür."),
+        ],
+        LENGTH,
+    )
+    assert [sentence.text["de"] for sentence in kept] == ["Öffnen Sie die Tür."]
+
+
+def test_length_limits_are_inclusive() -> None:
+    _, counts = clean(
+        [_sentence("one two three", "eins zwei drei vier")], CleaningRules("en", 3, 3)
+    )
+    assert counts["kept"] == 1
+
+
+def test_every_rule_has_a_count_even_where_nothing_was_read() -> None:
+    _, counts = clean([], LENGTH)
+    assert set(counts) == {"read", "kept", *(f"dropped_{rule}" for rule in RULES)}
+
+
+def test_sentences_pass_one_at_a_time() -> None:
+    read = 0
+
+    def endless() -> Iterator[AlignedSentence]:
+        nonlocal read
+        while True:
+            read += 1
+            yield _sentence(f"Open the door of room {'x' * read}", f"Tür {'y' * read} nun öffnen")
+
+    kept = clean_one_by_one(endless(), LENGTH, Counter())
+    assert [next(kept).page for _ in range(100)] == ["page"] * 100
+    assert read == 100
+
+
+@given(st.lists(st.text(max_size=3)))
+def test_a_text_is_new_once(texts: list[str]) -> None:
+    seen, known = SeenTexts(), set[str]()
+    for text in texts:
+        assert seen.add(text) == (text not in known)
+        known.add(text)
+    assert len(seen) == len(known)
+
+
+def test_memory_is_a_few_hash_sizes_a_text() -> None:
+    tracemalloc.start()
+    seen = SeenTexts()
+    assert all(seen.add(f"text {number}") for number in range(20_000))
+    assert not any(seen.add(f"text {number}") for number in range(20_000))
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_bytes <= 4 * 8 * 20_000
+
+
+SENTENCES = [
+    AlignedSentence(
+        "page",
+        {
+            "de": f"Das ist die {number} und der Rest : ich",
+            "en": f"This is the {number} and the rest : I",
+            "fr": f"Voici la {number} et le reste : moi",
+        },
+    )
+    for number in range(20)
+]
+PROFILE = profile_of(SENTENCES, ["de", "en", "fr"])
+
+
+@pytest.mark.parametrize("language", ["de", "en", "fr"])
+def test_each_side_is_in_its_own_language_and_in_no_other(language: str) -> None:
+    for own, text in SENTENCES[0].text.items():
+        assert PROFILE.is_other_language(text.lower().split(), language) == (own != language)
+
+
+@pytest.mark.parametrize("text", ["", "Zyx Wvu", "7 8 : 9 !", "the", "der"])
+def test_little_evidence_decides_nothing(text: str) -> None:
+    assert not any(
+        PROFILE.is_other_language(text.lower().split(), language) for language in ("de", "en", "fr")
+    )
+
+
+def test_unknown_language_and_a_single_language_decide_nothing() -> None:
+    assert not PROFILE.is_other_language(["this", "is", "the", "rest"], "it")
+    alone = profile_of(SENTENCES, ["en"])
+    assert not alone.is_other_language(["das", "ist", "die"], "en")
+
+
+def test_a_few_sides_in_a_wrong_language_are_found_all_the_same() -> None:
+    english = SENTENCES[0].text["en"]
+    words = english.lower().split()
+    wrong = AlignedSentence("page", {"de": english, "en": english, "fr": english})
+    profile = profile_of([*SENTENCES, wrong], ["de", "en", "fr"])
+    assert profile.is_other_language(words, "de")
+    assert not profile.is_other_language(words, "en")
+
+
+def test_profile_of_a_corpus_is_of_all_its_sides(help_packages: Path, tmp_path: Path) -> None:
+    data = DataConfig(downloads=str(tmp_path), packages=str(help_packages), pin=False)
+    profile = learn_profile(read_game_dialogue(data, ["de", "en", "fr"]))
+    assert profile.is_other_language(["so", "why", "is", "it"], "de")
+    assert not profile.is_other_language(["warum", "schwimmt", "es", "denn"], "de")
+
+
+def near_duplicates(texts: list[str], held_out: list[str], jaccard: float) -> list[bool]:
+    index = NearDuplicates(held_out, jaccard)
+    return [index.has_near(text) for text in texts]
+
+
+_TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9).map(" ".join), max_size=8)
+
+
+def test_overlap_is_of_lower_cased_words_without_punctuation() -> None:
+    texts = ["The red door opens here!", "A red door opens here", "Something else"]
+    assert near_duplicates(texts, ["the red door opens here."], 0.8) == [True, False, False]
+    assert near_duplicates(texts, ["the red door opens here."], 0.6) == [True, True, False]
+
+
+def test_threshold_itself_counts() -> None:
+    assert near_duplicates(["a b c d"], ["a b c d e"], 0.8) == [True]
+
+
+@given(_TEXTS, _TEXTS, st.sampled_from([0.1, 0.25, 0.5, 2 / 3, 0.8, 1.0]))
+def test_index_finds_what_comparing_every_pair_finds(
+    texts: list[str], held_out: list[str], jaccard: float
+) -> None:
+    def near(text: str) -> bool:
+        words = set(text.split())
+        others = [set(other.split()) for other in held_out]
+        return any(
+            words & other and len(words & other) / len(words | other) >= jaccard for other in others
+        )
+
+    assert near_duplicates(texts, held_out, jaccard) == [near(text) for text in texts]

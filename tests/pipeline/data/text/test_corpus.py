@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.data.text.corpus import (
+    AlignedSentence,
+    Paragraph,
+    SpooledSentences,
+    align,
+    hold_out,
+    split_sentences,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One here. Two there! Three?", ["One here.", "Two there!", "Three?"]),
+        ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
+        ("See e.g. Word or z. B. Übung.", ["See e.g. Word or z. B. Übung."]),
+        ("Version 7.4 is here. Ärger folgt.", ["Version 7.4 is here.", "Ärger folgt."]),
+        ("no full stop", ["no full stop"]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+@given(st.lists(st.sampled_from(["One.", "two", "Drei!", "“Quatre?”", "z.", "B.", "5"])))
+def test_splitting_loses_nothing(words: list[str]) -> None:
+    text = " ".join(words)
+    assert " ".join(split_sentences(text)) == text
+
+
+def test_alignment_keeps_paragraphs_with_equal_counts_and_counts_the_others() -> None:
+    paragraphs = [
+        Paragraph("a", {"en": ["A.", "B."], "de": ["X.", "Y."], "fr": ["V. W."]}),
+        Paragraph("b", {"en": ["C."], "de": ["Z."], "fr": ["U."]}),
+        Paragraph("c", {"en": ["D."], "fr": ["T."]}),
+    ]
+    counts: Counter[str] = Counter()
+    pair = list(align(paragraphs, ["en", "de"], counts))
+    assert [sentence.text for sentence in pair] == [
+        {"en": "A.", "de": "X."},
+        {"en": "B.", "de": "Y."},
+        {"en": "C.", "de": "Z."},
+    ]
+    assert counts == {
+        "paragraphs_read": 3,
+        "paragraphs_with_unequal_sentence_counts": 1,
+        "sentences": 3,
+    }
+    three_way = align(paragraphs, ["en", "de", "fr"], Counter())
+    assert [sentence.page for sentence in three_way] == ["b"]
+
+
+SENTENCES = [
+    AlignedSentence(f"page{number // 4}", {"en": f"sentence {number}"}) for number in range(80)
+]
+
+
+def test_sets_have_their_size_and_share_no_page() -> None:
+    held = hold_out(SENTENCES, test_sentences=10, dev_sentences=7, seed=0)
+    assert (len(held.test), len(held.dev)) == (10, 7)
+    test_pages = {sentence.page for sentence in held.test}
+    dev_pages = {sentence.page for sentence in held.dev}
+    assert not test_pages & dev_pages
+    assert held.pages == test_pages | dev_pages
+
+
+def test_same_seed_same_pages_whatever_the_order_of_the_corpus() -> None:
+    pages = hold_out(SENTENCES, 10, 7, seed=0).pages
+    assert hold_out(SENTENCES[::-1], 10, 7, seed=0).pages == pages
+    assert hold_out(SENTENCES, 10, 7, seed=1).pages != pages
+
+
+def test_too_small_a_corpus_gives_short_sets() -> None:
+    held = hold_out(SENTENCES[:8], test_sentences=5, dev_sentences=5, seed=0)
+    assert (len(held.test), len(held.dev)) == (5, 0)
+
+
+def test_few_pages_are_in_memory_whatever_the_length_of_the_corpus() -> None:
+    alive: set[int] = set()
+    most = 0
+
+    class Page(str):
+        def __del__(self) -> None:
+            alive.discard(id(self))
+
+    def corpus() -> Iterator[AlignedSentence]:
+        nonlocal most
+        for number in range(20_000):
+            page = Page(f"page{number}")
+            alive.add(id(page))
+            most = max(most, len(alive))
+            yield AlignedSentence(page, {"en": "a sentence"})
+
+    held = hold_out(corpus(), test_sentences=20, dev_sentences=10, seed=0)
+    assert (len(held.test), len(held.dev)) == (20, 10)
+    assert most < 50
+
+
+def test_no_page_is_held_out_of_nothing() -> None:
+    held = hold_out(SENTENCES, test_sentences=0, dev_sentences=0, seed=0)
+    assert (held.test, held.dev, held.pages) == ([], [], frozenset())
+
+
+def _sentences(n_sentence: int) -> list[AlignedSentence]:
+    return [
+        AlignedSentence(f"p{number}", {"de": f"Satz\u2028{number}", "en": f"sentence\t{number}"})
+        for number in range(n_sentence)
+    ]
+
+
+def test_sentences_come_back_as_often_as_asked(tmp_path: Path) -> None:
+    spool = SpooledSentences(tmp_path / "s", ["de", "en"])
+    spool.write(_sentences(5))
+    assert list(spool) == list(spool) == _sentences(5)
+    assert len(spool) == 5
+
+
+def test_choice_is_seeded_keeps_the_order_and_no_more_than_there_are(tmp_path: Path) -> None:
+    spool = SpooledSentences(tmp_path / "s", ["de", "en"])
+    chosen = []
+    for seed in (0, 0, 1):
+        spool.write(_sentences(50))
+        spool.choose(10, seed)
+        chosen.append([one.page for one in spool])
+    assert chosen[0] == chosen[1] != chosen[2]
+    assert len(chosen[0]) == len(spool) == 10
+    assert chosen[0] == sorted(chosen[0], key=lambda page: int(page[1:]))
+    spool.write(_sentences(5))
+    spool.choose(10, 0)
+    assert len(list(spool)) == len(spool) == 5
+
+
+def test_a_generator_of_any_length_passes_through_little_memory(tmp_path: Path) -> None:
+    spool = SpooledSentences(tmp_path / "s", ["de", "en"])
+    one = AlignedSentence("p", {"de": "Satz " * 20, "en": "sentence " * 20})
+    tracemalloc.start()
+    spool.write(one for _ in range(50_000))
+    assert sum(1 for _ in spool) == 50_000
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < (tmp_path / "s").stat().st_size / 20

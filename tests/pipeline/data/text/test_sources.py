@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.data.text.cleaning import CleaningRules
+from pipeline.data.text.sources import OwnSentences, own_sentences, read_task_text
+from pipeline.errors import DataError
+from pipeline.run import settings as config
+from pipeline.run.settings import CONF, DataConfig, typed
+
+PAIR = ("en", "de")
+
+
+def _write(prefix: Path, sides: Mapping[str, str]) -> str:
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    for side, text in sides.items():
+        Path(f"{prefix}.{side}").write_text(text)
+    return str(prefix)
+
+
+def test_files_give_the_pair_and_what_else_is_there(tmp_path: Path) -> None:
+    data = DataConfig(
+        source="files",
+        corpus="mine",
+        train=_write(tmp_path / "train", {"en": "a\n", "de": "A\n"}),
+        test=_write(tmp_path / "test", {"en": "b\n", "de": "B\n", "fr": "C\n"}),
+    )
+    text = read_task_text(data, PAIR, {"fr"})
+    assert text.train.languages == {"en", "de"}
+    assert text.test_languages == {"en", "de", "fr"}
+    assert (text.train.name, text.test_name) == ("mine, to train on", "mine")
+    assert text.dev is None
+
+
+def test_sacrebleu_gives_the_test_set_and_files_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACREBLEU", str(tmp_path))
+    _write(tmp_path / "wmt14" / "wmt14.en-de", {"src": "b\n", "ref": "B\n"})
+    data = DataConfig(
+        source="sacrebleu",
+        corpus="WMT",
+        train=_write(tmp_path / "train", {"en": "a\n", "de": "A\n"}),
+        test="wmt14",
+    )
+    text = read_task_text(data, PAIR, {"fr"})
+    assert text.test is not None
+    assert [one.sentences for one in text.test.paragraphs()] == [{"en": ["b"], "de": ["B"]}]
+    assert text.test_languages == {"en", "de"}
+
+
+LANGUAGES = ["en", "de", "fr"]
+
+
+def _make(
+    downloads: Path, packages: Path | None = None, most: int = 5, **settings: Any
+) -> OwnSentences | str:
+    data = DataConfig(
+        downloads=str(downloads),
+        packages=None if packages is None else str(packages),
+        pin=False,
+        test_sentences=most,
+        librispeech=settings.pop("librispeech", None),
+    )
+    languages = settings.pop("languages", LANGUAGES)
+    test_set = config.TestSetConfig(corpus="mine", **settings)
+    return own_sentences(test_set, data, languages, CleaningRules("en", 3, 12), 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "name"),
+    [
+        ("debian_reference", {}, "Debian Reference"),
+        ("spoken", {"librispeech_subset": "test-clean"}, "Fish Fillets NG dialogue"),
+    ],
+)
+def test_sets_of_another_corpus_are_cleaned_and_cut(
+    help_packages: Path, tmp_path: Path, kind: str, settings: dict[str, str], name: str
+) -> None:
+    made = _make(tmp_path, help_packages, kind=kind, **settings)
+    assert isinstance(made, OwnSentences)
+    assert made.corpus.name == name
+    assert len(made.sentences) == made.counts["sentences_in_the_set"] == 5
+    assert set(made.sentences[0].text) == {"de", "en", "fr"}
+    assert made.counts["kept"] == 24
+
+
+def test_spoken_set_without_a_folder_and_without_a_stand_in_is_absent(tmp_path: Path) -> None:
+    absent = _make(tmp_path, kind="spoken", librispeech_subset="test-other", stand_in=False)
+    assert absent == "data.librispeech names no folder with LibriSpeech's test-other"
+
+
+def test_transcripts_do_not_serve_another_source_language(tmp_path: Path) -> None:
+    absent = _make(
+        tmp_path,
+        kind="spoken",
+        librispeech_subset="test-clean",
+        librispeech=str(tmp_path),
+        languages=["de", "en"],
+    )
+    assert absent == "LibriSpeech is English and the task translates from de"
+
+
+def test_the_users_own_set_is_taken_line_by_line_and_what_is_cut_is_counted(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "med.en").write_text("a\n\na\nd\n")
+    (tmp_path / "med.de").write_text("A\nB\n\nD\n")
+    made = _make(tmp_path, most=3, kind="files", path=str(tmp_path / "med"))
+    assert isinstance(made, OwnSentences)
+    assert [(one.text["en"], one.text["de"]) for one in made.sentences] == [
+        ("a", "A"),
+        ("", "B"),
+        ("a", ""),
+    ]
+    assert made.counts["dropped_over_the_most"] == 1
+
+
+def test_the_users_own_set_may_lack_references(tmp_path: Path) -> None:
+    (tmp_path / "med.en").write_text("a\n")
+    made = _make(tmp_path, kind="files", path=str(tmp_path / "med"))
+    assert isinstance(made, OwnSentences)
+    assert [one.text for one in made.sentences] == [{"en": "a"}]
+
+
+def _write_khresmoi(folder: Path) -> None:
+    for part, count in (("dev", 2), ("test", 3)):
+        for language in ("en", "de"):
+            lines = [f"{language} {part} {place}." for place in range(count)]
+            path = folder / f"khresmoi-summary-{part}.{language}"
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def test_khresmoi_is_used_line_by_line(tmp_path: Path) -> None:
+    _write_khresmoi(tmp_path)
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        settings = typed(compose("pipeline", [f"data.khresmoi={tmp_path}"]))
+    test_set = settings.task.test_sets["MED"]
+    assert test_set.corpus == "Khresmoi-Summary, dev and test"
+    rules = CleaningRules("en", 3, 12)
+    made = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
+    assert not isinstance(made, str)
+    assert [one.text for one in made.sentences] == [
+        {"en": f"en {part} {place}.", "de": f"de {part} {place}."}
+        for part, count in (("dev", 2), ("test", 3))
+        for place in range(count)
+    ]
+    (tmp_path / "khresmoi-summary-test.de").unlink()
+    with pytest.raises(DataError, match=r"khresmoi-summary-test\.de: no such file"):
+        own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
