@@ -78,7 +78,7 @@ def ood_detection(cells: pd.DataFrame) -> Table:
         PaperCell(key._replace(task=task, test_set=test_set), None, None)
         for task in tasks or ["nmt_ende"]
         for test_set in _ROLES
-        for key in of_one_set
+        for key in template
     ]
     layout = MeasureLayout(
         "Out-of-domain (OOD) detection on test sets beyond the paper: ROC-AUC in percent against "
