@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pipeline.run.schema import PipelineConfig
 
 
-
 def check_relations(config: PipelineConfig) -> None:
     """Raise ConfigError naming key, rule and value if settings do not fit together."""
     for name in ("beam", "temperature", "length_norm"):
