@@ -166,10 +166,10 @@ def _run_self_check(decoder: Decoder, part: Part, test_set: TestSetFile) -> None
 def _log_counts(name: str, n_read: int, path: Path) -> None:
     with open_own_store(path) as store:
         _log.info(
-            "%s: read %d sentences; wrote %d sentences with %d hypotheses, %d of them flagged",
+            "%s: read %d sentences; wrote %d sentences (%d flagged) with %d hypotheses",
             name,
             n_read,
             store.n_sentence,
-            store.n_hypothesis,
             (store.flag & (255 - Flag.NO_REFERENCE)).astype(bool).sum(),
+            store.n_hypothesis,
         )

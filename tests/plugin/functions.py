@@ -1,4 +1,4 @@
-"""One piece of every kind that a user may add: each is one function, named in one YAML."""
+"""One function of every kind that a user may add; each is named in one YAML file."""
 
 from __future__ import annotations
 
@@ -24,36 +24,40 @@ from pipeline.store import Hypothesis, Store
 
 
 def short_training(job: TrainJob) -> None:
-    """A trainer: as many updates as its own setting says."""
+    """A trainer with its own setting for the number of updates."""
     train_member(replace(job, train={**job.train, "updates": job.train["settings"]["steps"]}))
 
 
 def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """An ensemble: the members of another kind, last first."""
-    return [replace(one, members=one.members[::-1]) for one in members(train_folder, ensemble)]
+    """An ensemble with the members of another kind in reverse order."""
+    return [
+        replace(original, members=original.members[::-1])
+        for original in members(train_folder, ensemble)
+    ]
 
 
 def one_best(
     model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """A decoder: of a beam, the best hypothesis alone."""
-    return [found[:1] for found in beam_search(model, sentences, combination, decode)]
+    """A search that keeps only the best hypothesis of the beam."""
+    hypotheses = beam_search(model, sentences, combination, decode)
+    return [best_first[:1] for best_first in hypotheses]
 
 
 def source_words(
     store: Store, beam: int, temperature: float, length_norm: bool
 ) -> NDArray[np.float64]:
-    """A measure: the words of the source."""
+    """A measure: the number of words of the source."""
     return np.array([len(text.split()) for text in store.sources()], float)
 
 
 def word_count(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """A metric: words of all hypotheses."""
+    """A metric: the number of words of all hypotheses."""
     return float(sum(len(text.split()) for text in hypotheses))
 
 
 def first_cell_table(cells: pd.DataFrame) -> Table:
-    """A table: the first cell that has a value."""
+    """A table with the first cell that has a value."""
     first = next(cell for cell in CellIndex(cells).cells if cell.value is not None)
     header = ((Heading("What"), Heading("Value")),)
     rows = (Row((first.column,), (TableCell(first),)),)
