@@ -18,7 +18,7 @@ from tests.stages.trained_members import (
 )
 
 
-def test_case_17_a_store_below_any_path_has_every_sentence_and_its_origin(root: Path) -> None:
+def test_case_17_a_store_below_any_path_has_all_sentences_and_its_origin(root: Path) -> None:
     with open_store(made(root, "random_init.prex.newstest14")) as store:
         assert store.n_sentence == 5
         assert store.flag[0] == Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS
@@ -44,12 +44,12 @@ def test_references_are_scored_by_teacher_forcing(root: Path) -> None:
 
 
 @pytest.mark.parametrize("dump", ["full", "topk"])
-def test_whole_distributions_are_kept_where_they_are_asked_for(root: Path, dump: str) -> None:
+def test_requested_distributions_are_stored(root: Path, dump: str) -> None:
     with open_store(made(root, "random_init.prex.PRM", f"dump={dump}")) as store:
         assert store.dump == dump
 
 
-def test_greedy_decoding_is_a_beam_of_one(root: Path) -> None:
+def test_greedy_search_has_one_hypothesis_per_sentence(root: Path) -> None:
     with open_store(
         made(root, "seed_1.greedy.newstest14", "decode=greedy", "decode.beam=1")
     ) as store:
@@ -57,7 +57,7 @@ def test_greedy_decoding_is_a_beam_of_one(root: Path) -> None:
         assert store.n_hypothesis == 4
 
 
-def test_samples_say_how_they_were_drawn(root: Path) -> None:
+def test_stores_of_samples_have_the_sampling_settings(root: Path) -> None:
     part = "random_init.member.newstest14"
     given = ["decode=sample", "decode.combination=member", "decode.beam=3", "seed=5"]
     with open_store(made(root, part, *given)) as store:
@@ -70,7 +70,7 @@ def test_samples_say_how_they_were_drawn(root: Path) -> None:
         assert not {"seed", "sampling_temperature", "sampling_top_p"} & set(store.attributes)
 
 
-def test_one_member_may_search_for_all_and_another_store_may_give_hypotheses(root: Path) -> None:
+def test_hypotheses_of_one_member_or_another_store_are_rescored(root: Path) -> None:
     part = "random_init.expr.newstest14"
     given = ["decode.search_members=[seed_2]", "decode.self_check=true"]
     with open_store(made(root, part, *given)) as store:
@@ -90,17 +90,17 @@ def test_one_member_may_search_for_all_and_another_store_may_give_hypotheses(roo
         decode(settings(root, f"part={part}", "decode.hypotheses=a.h5"))
 
 
-def test_lines_of_text_may_give_hypotheses(root: Path) -> None:
+def test_hypotheses_of_a_text_file_are_scored(root: Path) -> None:
     prepared = root / "prepare" / "nmt_ende"
     with (prepared / "units.model").open("wb") as file:
-        words = iter([f"w{one}" for one in range(10)])
+        words = iter([f"w{index}" for index in range(10)])
         SentencePieceTrainer.train(
             sentence_iterator=words, model_writer=file, model_type="word", vocab_size=13,
             minloglevel=2,
         )  # fmt: skip
     write_manifest(prepared)
     for role in SEARCHED:
-        # Far more words than the length limit of a search, and one that no member knows.
+        # More words than the length limit of a search, and a word that no member knows.
         text = f"w1\n\nw3 w3\nw4 ü\n{'w5 ' * 40}\n"
         (root / f"{role}.txt").write_text(text, encoding="utf-8")
     given = ["decode.self_check=true", f"decode.hypotheses='{root}/{{test_set}}.txt'"]
@@ -116,7 +116,7 @@ def test_lines_of_text_may_give_hypotheses(root: Path) -> None:
         decode(settings(root, "part=random_init.prex.MED", *given))
 
 
-def test_the_same_part_twice_is_the_same_bytes(root: Path) -> None:
+def test_decoding_a_part_again_gives_the_same_bytes(root: Path) -> None:
     first = made(root, "random_init.expr.newstest14").read_bytes()
     assert made(root, "random_init.expr.newstest14").read_bytes() == first
 
@@ -126,11 +126,11 @@ SHARDED = ["decode.part_sentences=2", "decode.batch_sentences=1"]
 
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("part", ["random_init.expr.MED", "random_init.teacher_forcing.MED"])
-def test_shards_make_the_blocks_and_the_part_joins_them_without_a_model(
+def test_blocks_of_shards_are_joined_without_loading_a_model(
     root: Path, monkeypatch: pytest.MonkeyPatch, count: int, part: str
 ) -> None:
     plain = made(root, part, *SHARDED).read_bytes()
-    assert made(root, part).read_bytes() != plain  # the setting stands in the attributes
+    assert made(root, part).read_bytes() != plain  # the setting is in the attributes
     for number in range(count, 0, -1):
         decode(settings(root, f"part={part}@{number}of{count}", *SHARDED))
     with monkeypatch.context() as patch:
@@ -138,12 +138,12 @@ def test_shards_make_the_blocks_and_the_part_joins_them_without_a_model(
         assert made(root, part, f"decode.shards={count}", *SHARDED).read_bytes() == plain
 
 
-def test_what_a_lost_shard_should_have_made_is_made_by_the_part(root: Path) -> None:
+def test_blocks_of_a_lost_shard_are_decoded_with_the_part(root: Path) -> None:
     part = "random_init.prex.MED"
     plain = made(root, part, *SHARDED).read_bytes()
     decode(settings(root, f"part={part}@2of3", *SHARDED))
     (blocks,) = (root / "resume" / "decode" / "nmt_ende" / part).iterdir()
-    assert [one.name for one in blocks.iterdir()] == ["block_000001.h5"]
+    assert [path.name for path in blocks.iterdir()] == ["block_000001.h5"]
     assert made(root, part, *SHARDED).read_bytes() == plain
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_part_is_rejected_with_the_names(root: Path) -> None:
         decode(settings(root, "part=x"))
 
 
-def test_another_vocabulary_than_in_training_is_refused(root: Path, tmp_path: Path) -> None:
+def test_another_vocabulary_than_in_training_is_rejected(root: Path, tmp_path: Path) -> None:
     prepare_and_train(tmp_path)
     path = tmp_path / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
     path.write_text("▁other 1\n", encoding="utf-8")
@@ -161,7 +161,7 @@ def test_another_vocabulary_than_in_training_is_refused(root: Path, tmp_path: Pa
         decode(settings(tmp_path))
 
 
-def test_a_test_set_that_lost_rows_is_refused(tmp_path: Path) -> None:
+def test_a_test_set_that_lost_rows_is_rejected(tmp_path: Path) -> None:
     prepare_and_train(tmp_path)
     path = tmp_path / "prepare" / "nmt_ende" / "test" / "PRM.jsonl"
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:2]), "utf-8")

@@ -22,13 +22,13 @@ from tests.stages.trained_members import (
 
 
 @pytest.fixture
-def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The parts of each run that are missing, which are made in this process."""
-    asked: list[list[str]] = []
+def missing_parts(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The missing parts of each run, which are decoded in this process."""
+    missing_parts: list[list[str]] = []
 
     def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
         missing = folder.missing()
-        asked.append(missing)
+        missing_parts.append(missing)
         for name in missing:
             own: Any = OmegaConf.create(config)
             OmegaConf.set_readonly(own, False)
@@ -38,12 +38,12 @@ def asked(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return missing
 
     monkeypatch.setattr("stages.decode.run_parts", run_parts)
-    return asked
+    return missing_parts
 
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
-    """The parts of each run, none of which is made."""
+    """The parts of each run, which are not decoded."""
     planned: list[set[str]] = []
 
     def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
@@ -55,7 +55,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return planned
 
 
-def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str]]) -> None:
+def test_all_parts_are_decoded_and_unexpected_files_removed(
+    root: Path, missing_parts: list[list[str]]
+) -> None:
     decode(settings(root))
     folder = root / "decode" / "nmt_ende"
     parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -65,7 +67,7 @@ def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str
         *(f"{member}.beam.{role}" for member in ("seed_1", "seed_2") for role in SEARCHED),
     }
     (ensemble,) = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
+    assert [member["name"] for member in ensemble["members"]] == ["seed_1", "seed_2"]
     report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
     found = report["ensembles"]["random_init"]
     assert found["pairs"][0]["members"] == ["seed_1", "seed_2"]
@@ -73,17 +75,19 @@ def test_all_parts_are_planned_and_strangers_go(root: Path, asked: list[list[str
     assert found["kl_nats"] > 0
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     decode(settings(root))
-    assert asked[-1] == []
+    assert missing_parts[-1] == []
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     decode(settings(root, "decode.beam=3"))
-    assert set(asked[-1]) == {one for one in parts if "teacher_forcing" not in one}
+    assert set(missing_parts[-1]) == {part for part in parts if "teacher_forcing" not in part}
 
 
-def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[set[str]]) -> None:
+def test_further_ensembles_are_decoded_beside_the_main_one(
+    root: Path, planned: list[set[str]]
+) -> None:
     also = ["checkpoint", "checkpoint_average"]
-    given = [f"+ensemble@ensemble.also.{one}={one}" for one in also]
+    given = [f"+ensemble@ensemble.also.{kind}={kind}" for kind in also]
     decode(settings(root, *given))
-    further = {one for one in planned[-1] if one.startswith("checkpoint")}
+    further = {part for part in planned[-1] if part.startswith("checkpoint")}
     assert further == {
         f"{kind}.seed_{seed}.{part}"
         for kind in also
@@ -95,7 +99,9 @@ def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[s
     }
     folder = root / "decode" / "nmt_ende"
     listed = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-    assert [(one["kind"], one["name"], len(one["members"])) for one in listed] == [
+    assert [
+        (ensemble["kind"], ensemble["name"], len(ensemble["members"])) for ensemble in listed
+    ] == [
         ("random_init", "random_init", 2),
         ("checkpoint", "checkpoint.seed_1", 3),
         ("checkpoint", "checkpoint.seed_2", 3),
@@ -108,38 +114,36 @@ def test_further_ensembles_stand_beside_the_main_one(root: Path, planned: list[s
         assert store.attributes["ensemble"] == "checkpoint"
 
 
-def test_a_subset_of_the_members_decodes_for_the_ablation(
-    root: Path, planned: list[set[str]]
-) -> None:
+def test_subsets_of_the_members_decode_in_domain_sets(root: Path, planned: list[set[str]]) -> None:
     given = ["ensemble=checkpoint", "decode.subsets_per_size=1"]
     decode(settings(root, *given))
-    subsets = sorted(one for one in planned[-1] if ".subset_" in one)
+    subsets = sorted(part for part in planned[-1] if ".subset_" in part)
     assert len(subsets) == 2 * 2 * len(IN_DOMAIN)  # training runs, combinations
-    part = next(one for one in subsets if one.endswith("expr.newstest14"))
+    part = next(part for part in subsets if part.endswith("expr.newstest14"))
     with open_store(made(root, part, *given)) as store:
         assert store.attributes["ensemble"] == "subset"
         assert store.n_member == 2
         assert store.combination == "expr"
 
 
-def test_blocks_of_a_test_set_are_shared_out_over_shards(
+def test_blocks_of_a_test_set_are_divided_among_shards(
     root: Path, planned: list[set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared_out: dict[str, list[str]] = {}
+    shard_labels: dict[str, list[str]] = {}
 
     def run_shards(_: PipelineConfig, __: PartFolder, pieces: dict[str, list[str]]) -> None:
-        shared_out.update(pieces)
+        shard_labels.update(pieces)
 
     monkeypatch.setattr("stages.decode.run_shards", run_shards)
     decode(settings(root, "decode.shards=2", "decode.part_sentences=3"))
-    assert set(shared_out) == planned[-1]
+    assert set(shard_labels) == planned[-1]
     part = "random_init.prex.PRM"
-    assert shared_out[part] == [f"{part}@1of2", f"{part}@2of2"]
+    assert shard_labels[part] == [f"{part}@1of2", f"{part}@2of2"]
     decode(settings(root, "decode.shards=2"))
-    assert not any(shared_out.values())
+    assert not any(shard_labels.values())
 
 
-def test_a_further_ensemble_of_the_main_kind_is_the_main_one(
+def test_a_further_ensemble_of_the_main_kind_is_not_decoded_again(
     root: Path, planned: list[set[str]]
 ) -> None:
     given = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
@@ -148,7 +152,7 @@ def test_a_further_ensemble_of_the_main_kind_is_the_main_one(
     assert planned[0] == planned[1]
 
 
-def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
+def test_members_that_are_the_same_model_stop_the_run_before_decoding(
     root: Path, planned: list[set[str]]
 ) -> None:
     given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
@@ -159,7 +163,7 @@ def test_members_that_say_the_same_stop_the_run_before_anything_is_decoded(
     assert planned == []
 
 
-def test_means_of_checkpoints_are_made_once_and_go_when_they_are_not_asked_for(
+def test_averaged_checkpoints_are_removed_when_no_longer_needed(
     root: Path, planned: list[set[str]]
 ) -> None:
     given = ["ensemble=checkpoint", "ensemble.settings.members=1", "ensemble.settings.average=2"]

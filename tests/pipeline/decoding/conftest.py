@@ -104,7 +104,7 @@ class TableModel:
         return torch.tensor(np.array(rows)).float().log()
 
     def reorder(self, state: list[int], row: torch.Tensor, beam: int) -> list[int]:
-        return [state[one] for one in row.tolist()]
+        return [state[index] for index in row.tolist()]
 
     def force(
         self, source: torch.Tensor, prefix: torch.Tensor, length: list[int]

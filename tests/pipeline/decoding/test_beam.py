@@ -34,17 +34,19 @@ def fairseq_generator(models: list[Any], dictionary: Any, **settings: Any) -> An
 
 
 def fairseq_hypotheses(generator: Any, batch: list[Sentence], pad: int) -> list[list[Any]]:
-    source = padded([one.source for one in batch], pad)
+    source = padded([sentence.source for sentence in batch], pad)
     net_input = {"src_tokens": source, "src_lengths": source.ne(pad).sum(dim=1)}
-    found: list[list[Any]] = generator.generate([], {"net_input": net_input})
-    return found
+    hypotheses: list[list[Any]] = generator.generate([], {"net_input": net_input})
+    return hypotheses
 
 
-def assert_same_as_fairseq(found: list[Any], expected: list[Any]) -> None:
-    for ours, theirs in zip(found, expected, strict=True):
-        assert [one.token_id.tolist() for one in ours] == [one["tokens"].tolist() for one in theirs]
-        scores = [float(one["score"]) for one in theirs]
-        np.testing.assert_allclose([one.score for one in ours], scores, atol=1e-4)
+def assert_same_as_fairseq(hypotheses: list[Any], expected: list[Any]) -> None:
+    for ours, theirs in zip(hypotheses, expected, strict=True):
+        assert [hypothesis.token_id.tolist() for hypothesis in ours] == [
+            hypothesis["tokens"].tolist() for hypothesis in theirs
+        ]
+        scores = [float(hypothesis["score"]) for hypothesis in theirs]
+        np.testing.assert_allclose([hypothesis.score for hypothesis in ours], scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("beam", [1, 5, 20])
@@ -61,11 +63,11 @@ def test_hypotheses_and_scores_are_those_of_fairseq(
     generator = fairseq_generator(
         models, dictionary, beam_size=beam, len_penalty=length_penalty, max_len_b=12
     )
-    found = beam_search(
+    hypotheses = beam_search(
         ensemble(models), sentences, "prex", decode_config(beam=beam, length_penalty=length_penalty)
     )
-    assert_same_as_fairseq(found, fairseq_hypotheses(generator, sentences, dictionary.pad()))
-    lengths = {len(one.token_id) for best in found for one in best}
+    assert_same_as_fairseq(hypotheses, fairseq_hypotheses(generator, sentences, dictionary.pad()))
+    lengths = {len(hypothesis.token_id) for best in hypotheses for hypothesis in best}
     assert beam == 1 or {2, 13} <= lengths  # some end early, some at the limit
 
 
@@ -75,9 +77,11 @@ def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
     models = random_models(1, normalize_before=False)
     generator = fairseq_generator(models, dictionary, beam_size=4, max_len_a=1.2, max_len_b=1)
     config = decode_config(beam=4, max_length_ratio=1.2, max_length_offset=1)
-    found = beam_search(ensemble(models), sentences, "prex", config)
-    expected = [fairseq_hypotheses(generator, [one], dictionary.pad())[0] for one in sentences]
-    assert_same_as_fairseq(found, expected)
+    hypotheses = beam_search(ensemble(models), sentences, "prex", config)
+    expected = [
+        fairseq_hypotheses(generator, [sentence], dictionary.pad())[0] for sentence in sentences
+    ]
+    assert_same_as_fairseq(hypotheses, expected)
 
 
 def test_unk_penalty_and_min_length_are_those_of_fairseq(
@@ -91,11 +95,11 @@ def test_unk_penalty_and_min_length_are_those_of_fairseq(
     generator = fairseq_generator(
         models, dictionary, beam_size=4, max_len_b=12, min_len=6, unk_penalty=1.5
     )
-    found = beam_search(
+    hypotheses = beam_search(
         ensemble(models), sentences, "prex", decode_config(min_length=6, **settings)
     )
-    assert_same_as_fairseq(found, fairseq_hypotheses(generator, sentences, dictionary.pad()))
-    assert min(len(one.token_id) for best in found for one in best) >= 7
+    assert_same_as_fairseq(hypotheses, fairseq_hypotheses(generator, sentences, dictionary.pad()))
+    assert min(len(hypothesis.token_id) for best in hypotheses for hypothesis in best) >= 7
 
 
 def test_n_best_keeps_the_best_of_the_beam(
@@ -105,8 +109,8 @@ def test_n_best_keeps_the_best_of_the_beam(
     whole = beam_search(model, sentences, "prex", decode_config())
     some = beam_search(model, sentences, "prex", decode_config(n_best=2))
     for all_five, two in zip(whole, some, strict=True):
-        assert [one.token_id.tolist() for one in two] == [
-            one.token_id.tolist() for one in all_five[:2]
+        assert [hypothesis.token_id.tolist() for hypothesis in two] == [
+            hypothesis.token_id.tolist() for hypothesis in all_five[:2]
         ]
 
 
@@ -116,8 +120,8 @@ def test_case_5_a_sentence_has_the_same_result_alone_and_in_a_batch(
 ) -> None:
     model = ensemble(random_models(2))
     together = beam_search(model, sentences, combination, decode_config())
-    for one, batched in zip(sentences, together, strict=True):
-        alone = beam_search(model, [one], combination, decode_config())[0]
+    for sentence, batched in zip(sentences, together, strict=True):
+        alone = beam_search(model, [sentence], combination, decode_config())[0]
         for first, second in zip(alone, batched, strict=True):
             assert_same(first, second)
 
@@ -143,8 +147,8 @@ def test_members_in_turn_and_stacked_find_the_same(
         beam_search(model, sentences, combination, decode_config())
         for model in (as_ensemble(members), MembersInTurn(members))
     )
-    for one, other in zip(stacked, in_turn, strict=True):
-        for first, second in zip(one, other, strict=True):
+    for first_best, other in zip(stacked, in_turn, strict=True):
+        for first, second in zip(first_best, other, strict=True):
             assert_same(first, second)
 
 
@@ -156,8 +160,8 @@ def test_half_precision_gives_nearly_the_same_scores(
     members = [FairseqMember(model.half()) for model in random_models(2)]
     model = as_ensemble(members) if stacked else MembersInTurn(members)
     half = beam_search(model, sentences, "expr", decode_config())
-    for one, other in zip(whole, half, strict=True):
-        assert one[0].score == pytest.approx(other[0].score, abs=1e-2)
+    for first_best, other in zip(whole, half, strict=True):
+        assert first_best[0].score == pytest.approx(other[0].score, abs=1e-2)
         assert other[0].statistics.entropy_expr.dtype == np.float32
 
 
@@ -179,8 +183,8 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(
     table, limit = random_table(3, 6), 3
     config = decode_config(beam=64, length_penalty=length_penalty, max_length_offset=limit)
     batch = [Sentence(0, [3, EOS], None), Sentence(1, [4, EOS], None)]
-    found = beam_search(table_model(table), batch, combination, config)
-    for sentence, best in zip(batch, found, strict=True):
+    hypotheses = beam_search(table_model(table), batch, combination, config)
+    for sentence, best in zip(batch, hypotheses, strict=True):
         scores = {}
         for length in range(1, limit + 1):
             for words in itertools.product([0, 3, 4, 5], repeat=length):
@@ -195,10 +199,12 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(
                     else np.log(np.exp(logprob).mean(axis=1)).sum()
                 )
                 scores[tuple(target)] = total / (length + 1) ** length_penalty
-        likeliest = sorted(scores, key=lambda one: -scores[one])[:10]
-        assert [tuple(one.token_id.tolist()) for one in best[:10]] == likeliest
-        for one in best:
-            assert one.score == pytest.approx(scores[tuple(one.token_id.tolist())], abs=1e-5)
+        most_probable = sorted(scores, key=lambda sequence: -scores[sequence])[:10]
+        assert [tuple(hypothesis.token_id.tolist()) for hypothesis in best[:10]] == most_probable
+        for hypothesis in best:
+            assert hypothesis.score == pytest.approx(
+                scores[tuple(hypothesis.token_id.tolist())], abs=1e-5
+            )
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
@@ -207,15 +213,15 @@ def test_statistics_are_computed_before_any_score_mask(
 ) -> None:
     table = random_table(3, 6)
     batch = [Sentence(0, [3, EOS], None)]
-    for one in beam_search(table_model(table), batch, combination, decode_config())[0]:
-        token = one.token_id
+    for hypothesis in beam_search(table_model(table), batch, combination, decode_config())[0]:
+        token = hypothesis.token_id
         steps = np.array([table(3, tuple(token[:place])) for place in range(len(token))])
         logprob = np.log(steps)
         chosen = logprob[np.arange(len(token)), :, token]
-        np.testing.assert_allclose(one.statistics.logprob, chosen, atol=1e-5)
+        np.testing.assert_allclose(hypothesis.statistics.logprob, chosen, atol=1e-5)
         prefix = np.vstack([np.zeros(3), chosen.cumsum(axis=0)[:-1]])
         for name, expected in fused_statistics(logprob, prefix).items():
-            np.testing.assert_allclose(getattr(one.statistics, name), expected, atol=1e-4)
+            np.testing.assert_allclose(getattr(hypothesis.statistics, name), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
@@ -229,13 +235,15 @@ def test_case_6_token_logprobs_add_up_whatever_the_length_penalty(
 ) -> None:
     config = decode_config(length_penalty=length_penalty)
     for best in beam_search(ensemble(random_models(3)), sentences, combination, config):
-        for one in best:
-            member = one.statistics.logprob.astype(np.float64)
+        for hypothesis in best:
+            member = hypothesis.statistics.logprob.astype(np.float64)
             if combination == "expr":
                 raw = np.log(np.exp(member.sum(axis=0)).mean())
             else:
                 raw = np.log(np.exp(member).mean(axis=1)).sum()
-            assert one.score * len(one.token_id) ** length_penalty == pytest.approx(raw, abs=1e-4)
+            assert hypothesis.score * len(hypothesis.token_id) ** length_penalty == pytest.approx(
+                raw, abs=1e-4
+            )
 
 
 def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
@@ -256,13 +264,13 @@ def test_case_4_if_nothing_can_finish_the_best_prefixes_are_kept(
 ) -> None:
     model = table_model(certain({3: [0.75, 0.25], 4: [0.25, 0.75]}))
     config = decode_config(beam=2, max_length_offset=3)
-    found = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
-    assert len(found) == 2
-    for one in found:
-        assert not one.finished
-        assert len(one.token_id) == 3
-        assert EOS not in one.token_id
-        assert np.isfinite(one.score)
+    hypotheses = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
+    assert len(hypotheses) == 2
+    for hypothesis in hypotheses:
+        assert not hypothesis.finished
+        assert len(hypothesis.token_id) == 3
+        assert EOS not in hypothesis.token_id
+        assert np.isfinite(hypothesis.score)
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
@@ -271,14 +279,14 @@ def test_case_4_eos_of_probability_0_under_a_member_gives_no_nan(
 ) -> None:
     model = table_model(certain({3: [0.5, 1.0], EOS: [0.5, 0.0]}))
     config = decode_config(beam=3, max_length_offset=4)
-    found = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
-    assert found
-    for one in found:
-        assert one.finished
-        assert np.isfinite(one.score)
+    hypotheses = beam_search(model, [Sentence(0, [3, EOS], None)], combination, config)[0]
+    assert hypotheses
+    for hypothesis in hypotheses:
+        assert hypothesis.finished
+        assert np.isfinite(hypothesis.score)
         for field in fields(TokenStatistics):
-            assert not np.isnan(getattr(one.statistics, field.name)).any()
-        assert one.statistics.logprob[-1, 1] == -np.inf
+            assert not np.isnan(getattr(hypothesis.statistics, field.name)).any()
+        assert hypothesis.statistics.logprob[-1, 1] == -np.inf
 
 
 def test_a_sentence_may_have_fewer_hypotheses_than_the_beam_or_none(
@@ -286,8 +294,8 @@ def test_a_sentence_may_have_fewer_hypotheses_than_the_beam_or_none(
 ) -> None:
     one_word = table_model(lambda source, prefix: np.eye(5)[[2 if prefix else 3]])
     batch = [Sentence(0, [3, EOS], None)]
-    found = beam_search(one_word, batch, "prex", decode_config())[0]
-    assert [one.token_id.tolist() for one in found] == [[3, EOS]]
+    hypotheses = beam_search(one_word, batch, "prex", decode_config())[0]
+    assert [hypothesis.token_id.tolist() for hypothesis in hypotheses] == [[3, EOS]]
     only_empty = table_model(lambda source, prefix: np.eye(5)[[EOS]])
     assert beam_search(only_empty, batch, "prex", decode_config()) == [[]]
 

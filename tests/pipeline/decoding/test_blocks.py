@@ -26,10 +26,10 @@ from tests.pipeline.decoding.conftest import TableModel
 from tests.whole_decode import decode_to_store
 
 
-def sentence(place: int, n_word: int, reference: list[str] | None) -> PreparedSentence:
-    words = [f"▁w{(place + word) % 20}" for word in range(n_word)]
+def sentence(index: int, n_word: int, reference: list[str] | None) -> PreparedSentence:
+    words = [f"▁w{(index + word) % 20}" for word in range(n_word)]
     text = None if reference is None else "a reference"
-    return PreparedSentence(place, f"source {place}", text, words, reference)
+    return PreparedSentence(index, f"source {index}", text, words, reference)
 
 
 TEST_SET = [
@@ -54,7 +54,7 @@ def store_of(
 ) -> Any:
     attributes = {
         "regime": "beam", "combination": "prex", "vocab_size": model.vocab_size,
-        "members": [f"seed_{one}" for one in range(model.n_member)],
+        "members": [f"seed_{index}" for index in range(model.n_member)],
     }  # fmt: skip
     dump = DumpConfig(kind, kind, "float16", 5)
     decoder = Decoder(dictionary, dictionary, model, search, config, dump, detokenise)
@@ -177,19 +177,21 @@ def test_out_of_range_statistics_are_rejected_with_all_names(
     table_model: Any,
     decode_config: Any,
 ) -> None:
-    def spoilt(model: Any, batch: Any, *rest: Any) -> Any:
-        found = beam_search(model, batch, *rest)
-        for sentence, best in zip(batch, found, strict=True):
+    def invalid_search(model: Any, batch: Any, *rest: Any) -> Any:
+        hypotheses = beam_search(model, batch, *rest)
+        for sentence, best in zip(batch, hypotheses, strict=True):
             if sentence.id == 4:
                 statistics = replace(best[1].statistics, **{name: np.array(value)})
                 best[1] = replace(best[1], statistics=statistics)
-        return found
+        return hypotheses
 
     config = decode_config(beam=2, part_sentences=2)
     names = {"task": "nmt_ende", "test_set": "MED"}
     where = f"nmt_ende, MED, sentence 4, hypothesis 1, {words}"
     with pytest.raises(DataError, match=where):
-        store_of(tmp_path / "a.h5", dictionary, table_model(two_words), spoilt, config, **names)
+        store_of(
+            tmp_path / "a.h5", dictionary, table_model(two_words), invalid_search, config, **names
+        )
 
 
 def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
@@ -225,13 +227,13 @@ def test_case_16_after_kill_9_the_rest_is_decoded_and_the_bytes_are_the_same(
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert not path.exists()
     # Of the first four sentences two cannot be decoded.
-    whole = sorted(one.name for one in path.with_suffix(".blocks").glob("*.h5"))
+    whole = sorted(block.name for block in path.with_suffix(".blocks").glob("*.h5"))
     assert whole == ["block_000000.h5", "block_000001.h5"]
 
     decoded: list[int] = []
 
     def search(model: Any, batch: Any, *rest: Any) -> Any:
-        decoded.extend(one.id for one in batch)
+        decoded.extend(sentence.id for sentence in batch)
         return beam_search(model, batch, *rest)
 
     model = table_model(two_words)

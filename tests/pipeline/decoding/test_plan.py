@@ -29,7 +29,9 @@ TEST_SETS = {
 
 
 def ensemble(kind: str, name: str, *members: str) -> Ensemble:
-    return Ensemble(kind, name, tuple(Member(one, Path(one), one, 1, {}) for one in members))
+    return Ensemble(
+        kind, name, tuple(Member(member, Path(member), member, 1, {}) for member in members)
+    )
 
 
 RANDOM_INIT = ensemble("random_init", "random_init", "seed_1", "seed_2")
@@ -83,10 +85,10 @@ def test_a_decode_that_is_requested_twice_is_one_part(decode_config: Any) -> Non
 
 
 def test_subsets_have_every_size_between_one_member_and_all(decode_config: Any) -> None:
-    members = [f"seed_{one}" for one in (1, 2, 3, 4)]
+    members = [f"seed_{number}" for number in (1, 2, 3, 4)]
     four = ensemble("random_init", "random_init", *members)
     config = decode_config(also=["expr"], subsets_per_size=5)
-    plan = [one for one in plan_parts([four], [], config, TEST_SETS) if one.ensemble == "subset"]
+    plan = [part for part in plan_parts([four], [], config, TEST_SETS) if part.ensemble == "subset"]
     assert {part.test_set for part in plan} == {"newstest14"}
     assert [(part.combination, len(part.members)) for part in plan] == [
         (combination, size)
@@ -116,7 +118,7 @@ def test_each_training_run_has_an_ensemble_of_the_kind(decode_config: Any) -> No
     assert [part.name for part in plan if part.test_set == "newstest14"] == [
         "checkpoint.seed_1.prex.newstest14",
         "checkpoint.seed_2.prex.newstest14",
-        *(f"seed_{seed}.{one}.beam.newstest14" for seed in (1, 2) for one in "ab"),
+        *(f"seed_{seed}.{number}.beam.newstest14" for seed in (1, 2) for number in "ab"),
     ]
     assert {part.ensemble for part in plan if len(part.members) > 1} == {"checkpoint"}
 
@@ -200,9 +202,9 @@ def test_the_regime_teacher_forcing_only_scores_references(
 @pytest.mark.parametrize(("count", "n_block"), [(2, 5), (3, 3), (8, 3), (2, 2)])
 def test_every_block_is_in_one_shard(count: int, n_block: int) -> None:
     blocks = list(range(n_block))
-    shared_out = [one.own(blocks) for one in shards(count, n_block)]
-    assert sorted(block for own in shared_out for block in own) == blocks
-    assert all(shared_out)
+    per_shard = [shard.own(blocks) for shard in shards(count, n_block)]
+    assert sorted(block for own in per_shard for block in own) == blocks
+    assert all(per_shard)
 
 
 @pytest.mark.parametrize(("count", "n_block"), [(1, 5), (4, 1), (4, 0)])
@@ -227,10 +229,10 @@ def model(table_model: Any) -> Any:
 def test_the_size_of_a_part_follows_from_the_settings(model: Any, decode_config: Any) -> None:
     dump = DumpConfig("full", "full", "float16", 1)
     config = decode_config(beam=5, n_best=2, batch_sentences=8)
-    found = part_size(LENGTHS, model, "beam", "prex", config, dump)
-    assert (found.sentences, found.tokens) == (2, 60)
-    assert found.disk_bytes == 2 * 60 * (4 * 1000 * 2 + 14 * 4)
-    assert found.memory_bytes == 8 * 5 * 4 * 1000 * 4
+    size = part_size(LENGTHS, model, "beam", "prex", config, dump)
+    assert (size.sentences, size.tokens) == (2, 60)
+    assert size.disk_bytes == 2 * 60 * (4 * 1000 * 2 + 14 * 4)
+    assert size.memory_bytes == 8 * 5 * 4 * 1000 * 4
     drawn = part_size(LENGTHS, model, "sample", "member", config, dump)
     assert drawn.tokens == 30 * 5 * 4
     assert part_size(LENGTHS, model, "teacher_forcing", "prex", config, dump).tokens == 30

@@ -37,7 +37,7 @@ from tests.whole_decode import decode_to_store
 
 @pytest.fixture(scope="module")
 def members(random_models: Any) -> list[FairseqMember]:
-    return [FairseqMember(one) for one in random_models(3)]
+    return [FairseqMember(model) for model in random_models(3)]
 
 
 class Loader:
@@ -52,7 +52,7 @@ class Loader:
 
 
 def one_at_a_time(members: list[FairseqMember]) -> MembersOneAtATime:
-    return MembersOneAtATime([partial(lambda one: one, member) for member in members])
+    return MembersOneAtATime([partial(lambda loaded: loaded, member) for member in members])
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
@@ -61,11 +61,13 @@ def test_all_members_score_what_some_members_find(
 ) -> None:
     searching, config = as_ensemble(members[:2]), decode_config()
     search = rescoring_search(hypotheses_of_search(beam_search, searching))
-    found = search(one_at_a_time(members), sentences, combination, config)
+    hypotheses = search(one_at_a_time(members), sentences, combination, config)
     expected = beam_search(searching, sentences, combination, config)
-    for ours, theirs, sentence in zip(found, expected, sentences, strict=True):
-        assert {tuple(one.token_id) for one in ours} == {tuple(one.token_id) for one in theirs}
-        scores = [one.score for one in ours]
+    for ours, theirs, sentence in zip(hypotheses, expected, sentences, strict=True):
+        assert {tuple(hypothesis.token_id) for hypothesis in ours} == {
+            tuple(hypothesis.token_id) for hypothesis in theirs
+        }
+        scores = [hypothesis.score for hypothesis in ours]
         assert scores == sorted(scores, reverse=True)
         assert ours[0].statistics.logprob.shape[1] == 3
         target = Sentence(sentence.id, sentence.source, ours[0].token_id.tolist())
@@ -76,15 +78,15 @@ def test_all_members_score_what_some_members_find(
 def test_chunks_limit_the_memory_and_do_not_change_the_scores(
     monkeypatch: pytest.MonkeyPatch, members: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
-    loaders = [Loader(one) for one in members]
+    loaders = [Loader(member) for member in members]
     model = MembersOneAtATime(loaders)
     expected = score_targets(as_ensemble(members), sentences, "prex", decode_config())
     monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", 8 * 3 * model.vocab_size)
-    found = score_in_chunks(model, sentences, "prex", decode_config())
+    hypotheses = score_in_chunks(model, sentences, "prex", decode_config())
     assert 3 < loaders[0].loaded <= len(sentences) + 1
-    for (one,), (other,) in zip(found, expected, strict=True):
+    for (hypothesis,), (other,) in zip(hypotheses, expected, strict=True):
         for field in fields(TokenStatistics):
-            first, second = (getattr(each.statistics, field.name) for each in (one, other))
+            first, second = (getattr(each.statistics, field.name) for each in (hypothesis, other))
             np.testing.assert_allclose(first, second, atol=1e-5)
 
 
@@ -103,26 +105,32 @@ def decoder(dictionary: Any, members: Any, decode_config: Any) -> Callable[..., 
 def test_hypotheses_of_another_store_are_rescored(
     tmp_path: Path, decoder: Any, dictionary: Any, members: Any, sentences: list[Sentence]
 ) -> None:
-    pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
-    test_set = [
-        PreparedSentence(place, f"text {place}", None, one, None)
-        for place, one in enumerate(pieces)
+    subwords_of = [
+        [dictionary.symbols[word] for word in sentence.source[:-1]] for sentence in sentences
     ]
-    made = decoder()
+    test_set = [
+        PreparedSentence(index, f"text {index}", None, subwords, None)
+        for index, subwords in enumerate(subwords_of)
+    ]
+    own_decoder = decoder()
     attributes = {
         "regime": "beam", "combination": "prex", "n_member": 3, "vocab_size": len(dictionary),
     }  # fmt: skip
     path = tmp_path / "a.h5"
-    decode_to_store(made, test_set, path, attributes, "decode", tmp_path / "blocks")
+    decode_to_store(own_decoder, test_set, path, attributes, "decode", tmp_path / "blocks")
     search = rescoring_search(
         hypotheses_of_file(HypothesisFile(path, test_set, None), dictionary, len(dictionary))
     )
-    found = search(one_at_a_time(members), sentences, "prex", made.decode)
-    expected = beam_search(made.model, sentences, "prex", made.decode)  # type: ignore[arg-type]
-    for ours, theirs in zip(found, expected, strict=True):
-        assert [one.token_id.tolist() for one in ours] == [one.token_id.tolist() for one in theirs]
+    hypotheses = search(one_at_a_time(members), sentences, "prex", own_decoder.decode)
+    expected = beam_search(own_decoder.model, sentences, "prex", own_decoder.decode)  # type: ignore[arg-type]
+    for ours, theirs in zip(hypotheses, expected, strict=True):
+        assert [hypothesis.token_id.tolist() for hypothesis in ours] == [
+            hypothesis.token_id.tolist() for hypothesis in theirs
+        ]
         np.testing.assert_allclose(
-            [one.score for one in ours], [one.score for one in theirs], atol=1e-4
+            [hypothesis.score for hypothesis in ours],
+            [hypothesis.score for hypothesis in theirs],
+            atol=1e-4,
         )
     with pytest.raises(DataError, match=r"a\.h5: not a decode of the same 6 sentences"):
         hypotheses_of_file(HypothesisFile(path, test_set[:-1], None), dictionary, len(dictionary))
@@ -133,9 +141,14 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
     combination: str, tmp_path: Path, decoder: Any, dictionary: Any, sentences: list[Sentence]
 ) -> None:
     """The n-best list, including EOS, as hypotheses to score; and the 1-best as references."""
-    pieces = [[dictionary.symbols[word] for word in one.source[:-1]] for one in sentences]
-    test_set = [PreparedSentence(place, "", None, one, None) for place, one in enumerate(pieces)]
-    made = decoder()
+    subwords_of = [
+        [dictionary.symbols[word] for word in sentence.source[:-1]] for sentence in sentences
+    ]
+    test_set = [
+        PreparedSentence(index, "", None, subwords, None)
+        for index, subwords in enumerate(subwords_of)
+    ]
+    own_decoder = decoder()
 
     def written(name: str, search: Any, regime: str = "beam") -> Path:
         path = tmp_path / f"{name}.h5"
@@ -143,15 +156,15 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
             "regime": regime, "combination": combination, "n_member": 3,
             "vocab_size": len(dictionary), "length_penalty": 1.0,
         }  # fmt: skip
-        own = replace(made, search=search)
+        own = replace(own_decoder, search=search)
         decode_to_store(own, test_set, path, attributes, name, tmp_path / f"{name}.blocks")
         return path
 
     decoded = written("decoded", beam_search)
-    drafts = hypotheses_of_file(
+    unscored = hypotheses_of_file(
         HypothesisFile(decoded, test_set, None), dictionary, len(dictionary)
     )
-    assert_same_measures(decoded, written("rescored", rescoring_search(drafts)), beam=5)
+    assert_same_measures(decoded, written("rescored", rescoring_search(unscored)), beam=5)
 
     with open_store(decoded) as store:
         tokens = store.read("/token/id")
@@ -159,18 +172,18 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
             (store.token_offset[first], store.token_offset[first + 1])
             for first in store.hypothesis_offset[:-1]
         ]
-        best = [[dictionary.symbols[one] for one in tokens[a : b - 1]] for a, b in spans]
+        best = [[dictionary.symbols[token] for token in tokens[a : b - 1]] for a, b in spans]
     test_set = [
-        replace(one, reference="", reference_subwords=words)
-        for one, words in zip(test_set, best, strict=True)
+        replace(hypothesis, reference="", reference_subwords=words)
+        for hypothesis, words in zip(test_set, best, strict=True)
     ]
     assert_same_measures(decoded, written("forced", score_targets, "teacher_forcing"), beam=1)
 
 
-def assert_same_measures(one: Path, other: Path, beam: int) -> None:
+def assert_same_measures(first_store: Path, second_store: Path, beam: int) -> None:
     """Token measures of the first `beam` hypotheses, and sequence measures with B = beam."""
     tables = []
-    for path in (one, other):
+    for path in (first_store, second_store):
         folder = path.with_suffix(".measures")
         folder.mkdir(exist_ok=True)
         with open_store(path) as store:
@@ -197,27 +210,27 @@ def test_self_check_rejects_a_wrong_score(decoder: Any, sentences: list[Sentence
     def wrong(model: Any, batch: Any, combination: str, decode: Any) -> Any:
         return beam_search(model, batch, "prex" if combination == "expr" else "expr", decode)
 
-    made = decoder()
-    broken = Decoder(*(getattr(made, one.name) for one in fields(made)))
+    own_decoder = decoder()
+    broken = Decoder(*(getattr(own_decoder, field.name) for field in fields(own_decoder)))
     object.__setattr__(broken, "search", wrong)
     with pytest.raises(PipelineError, match=r"sentence \d differs when rescored \("):
         self_check(broken, sentences, "expr")
 
 
 LINES = ["a cab", " ", "bad bead", "", "x a"]
-TEST_SET = [PreparedSentence(place, "source", None, [], None) for place in range(len(LINES))]
+TEST_SET = [PreparedSentence(index, "source", None, [], None) for index in range(len(LINES))]
 
 
 @pytest.fixture(scope="module")
-def units() -> SentencePieceModel:
+def subword_model() -> SentencePieceModel:
     return learn_subwords(["a cab", "bad bead", "dab a bed"] * 3, 16)
 
 
-class Pieces:
-    """A dictionary of a sub-word model's pieces."""
+class SubwordDictionary:
+    """A dictionary of the subwords of a model."""
 
-    def __init__(self, units: SentencePieceModel) -> None:
-        self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *units.vocabulary()]
+    def __init__(self, subword_model: SentencePieceModel) -> None:
+        self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *subword_model.vocabulary()]
 
     def index(self, sym: str) -> int:
         return self.symbols.index(sym) if sym in self.symbols else 3
@@ -226,56 +239,61 @@ class Pieces:
         return 2
 
 
-def drafts(path: Path, units: SentencePieceModel | None, places: list[int], decode: Any) -> Any:
-    dictionary: Any = None if units is None else Pieces(units)
-    find = hypotheses_of_file(HypothesisFile(path, TEST_SET, units), dictionary, 34)
-    return find([Sentence(place, [4, 2], None) for place in places], "prex", decode)
+def unscored(
+    path: Path, subword_model: SentencePieceModel | None, places: list[int], decode: Any
+) -> Any:
+    dictionary: Any = None if subword_model is None else SubwordDictionary(subword_model)
+    find = hypotheses_of_file(HypothesisFile(path, TEST_SET, subword_model), dictionary, 34)
+    return find([Sentence(index, [4, 2], None) for index in places], "prex", decode)
 
 
 @pytest.mark.parametrize("name", ["texts", "texts.gz"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_line_is_a_hypothesis_and_a_blank_line_is_none(
-    name: str, end: str, tmp_path: Path, units: SentencePieceModel, decode_config: Any
+    name: str, end: str, tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:
     path = tmp_path / name
     content = end.join([*LINES, ""]).encode()
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    found = drafts(path, units, [4, 0, 1, 3, 2], decode_config())
-    dictionary = Pieces(units)
-    pieces = {place: units.subwords(LINES[place]) for place in (0, 2, 4)}
+    hypotheses = unscored(path, subword_model, [4, 0, 1, 3, 2], decode_config())
+    dictionary = SubwordDictionary(subword_model)
+    subwords_of = {index: subword_model.subwords(LINES[index]) for index in (0, 2, 4)}
     expected = {
-        place: [UnscoredHypothesis(token_ids(one, dictionary), True)]
-        for place, one in pieces.items()
+        index: [UnscoredHypothesis(token_ids(subwords, dictionary), True)]
+        for index, subwords in subwords_of.items()
     }
-    assert found == [expected[4], expected[0], [], [], expected[2]]
+    assert hypotheses == [expected[4], expected[0], [], [], expected[2]]
     assert 3 in expected[4][0].token_id  # "x" is in no piece
-    assert "".join(dictionary.symbols[one] for one in expected[2][0].token_id[:-1]) == "▁bad▁bead"
+    assert (
+        "".join(dictionary.symbols[sequence] for sequence in expected[2][0].token_id[:-1])
+        == "▁bad▁bead"
+    )
 
 
 @pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, "more"], []])
 def test_another_number_of_lines_is_rejected(
-    lines: list[str], tmp_path: Path, units: SentencePieceModel, decode_config: Any
+    lines: list[str], tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:
     path = tmp_path / "texts"
-    path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     with pytest.raises(
         DataError,
         match=rf"texts: must have one line for each of the 5 sentences \(got {len(lines)} lines\)",
     ):
-        drafts(path, units, [0], decode_config())
+        unscored(path, subword_model, [0], decode_config())
 
 
 def test_text_that_is_not_utf8_is_rejected_with_its_line(
-    tmp_path: Path, units: SentencePieceModel, decode_config: Any
+    tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:
     path = tmp_path / "texts"
     path.write_bytes(b"a\n\xff\n")
     with pytest.raises(DataError, match=r"texts, line 2: not UTF-8 \(byte 0xff\)"):
-        drafts(path, units, [0], decode_config())
+        unscored(path, subword_model, [0], decode_config())
 
 
 def test_a_damaged_store_is_rejected(tmp_path: Path, decode_config: Any) -> None:
     path = tmp_path / "store.h5"
     path.touch()
     with pytest.raises(StoreError, match=r"store\.h5: not a complete HDF5 file"):
-        drafts(path, None, [0], decode_config())
+        unscored(path, None, [0], decode_config())

@@ -37,7 +37,7 @@ def table(source: int, prefix: tuple[int, ...]) -> Any:
 
 def sequence_probability(combination: str, member: int = 0) -> dict[tuple[int, ...], float]:
     """Every sequence of source 5 with its probability, by enumeration."""
-    found = {}
+    samples = {}
     prefixes: list[tuple[int, ...]] = [()]
     while prefixes:
         prefix = prefixes.pop()
@@ -50,12 +50,12 @@ def sequence_probability(combination: str, member: int = 0) -> dict[tuple[int, .
             if token != EOS:
                 prefixes.append(words)
                 continue
-            found[words] = {
+            samples[words] = {
                 "expr": each.mean(),
                 "prex": np.prod(np.mean(steps, axis=1)),
                 "member": each[member],
             }[combination]
-    return found
+    return samples
 
 
 def drawn(table_model: Any, config: Any) -> Any:
@@ -63,15 +63,15 @@ def drawn(table_model: Any, config: Any) -> Any:
     return sample(table_model(table), batch, config.combination, config)[0]
 
 
-def assert_frequencies(found: list[Any], expected: dict[tuple[int, ...], float]) -> None:
-    counts = Counter(tuple(one.token_id.tolist()) for one in found)
+def assert_frequencies(samples: list[Any], expected: dict[tuple[int, ...], float]) -> None:
+    counts = Counter(tuple(hypothesis.token_id.tolist()) for hypothesis in samples)
     assert set(counts) <= set(expected)
-    common = [one for one in expected if expected[one] * len(found) >= 5]
-    rest = len(found) - sum(counts[one] for one in common)
-    frequencies = np.array([*(expected[one] for one in common), 0.0])
+    common = [sequence for sequence in expected if expected[sequence] * len(samples) >= 5]
+    rest = len(samples) - sum(counts[sequence] for sequence in common)
+    frequencies = np.array([*(expected[sequence] for sequence in common), 0.0])
     frequencies[-1] = 1 - frequencies.sum()
-    kept = slice(None) if frequencies[-1] * len(found) >= 5 else slice(-1)
-    seen = np.array([*(counts[one] for one in common), rest], float)[kept]
+    kept = slice(None) if frequencies[-1] * len(samples) >= 5 else slice(-1)
+    seen = np.array([*(counts[sequence] for sequence in common), rest], float)[kept]
     share = frequencies[kept] / frequencies[kept].sum()
     assert chisquare(seen, share * seen.sum()).pvalue > 1e-3
 
@@ -81,21 +81,21 @@ def test_frequencies_of_sequences_follow_the_posterior(
     combination: str, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=3000, min_length=0)
-    found = drawn(table_model, config)
-    assert len(found) == 3000
-    assert_frequencies(found, sequence_probability(combination))
-    for one in found[:20]:
-        expected = np.log(sequence_probability(combination)[tuple(one.token_id.tolist())])
-        assert one.score * len(one.token_id) == pytest.approx(expected, abs=1e-4)
-        assert one.member == -1
+    samples = drawn(table_model, config)
+    assert len(samples) == 3000
+    assert_frequencies(samples, sequence_probability(combination))
+    for hypothesis in samples[:20]:
+        expected = np.log(sequence_probability(combination)[tuple(hypothesis.token_id.tolist())])
+        assert hypothesis.score * len(hypothesis.token_id) == pytest.approx(expected, abs=1e-4)
+        assert hypothesis.member == -1
 
 
 def test_each_member_draws_from_its_own_distribution(table_model: Any, decode_config: Any) -> None:
     config = decode_config(regime="sample", combination="member", beam=1000, min_length=0)
-    found = drawn(table_model, config)
-    assert [one.member for one in found] == [0] * 1000 + [1] * 1000 + [2] * 1000
+    samples = drawn(table_model, config)
+    assert [hypothesis.member for hypothesis in samples] == [0] * 1000 + [1] * 1000 + [2] * 1000
     for member in range(3):
-        own = [one for one in found if one.member == member]
+        own = [hypothesis for hypothesis in samples if hypothesis.member == member]
         assert_frequencies(own, sequence_probability("member", member))
 
 
@@ -108,26 +108,32 @@ def test_samples_depend_on_neither_batch_nor_order(
     decode_config: Any,
     sentences: list[Sentence],
 ) -> None:
-    members = [FairseqMember(one) for one in random_models(2)]
+    members = [FairseqMember(model) for model in random_models(2)]
     model = as_ensemble(members) if stacked else MembersInTurn(members)
     config = decode_config(regime="sample", beam=3, min_length=0)
     together = sample(model, sentences, combination, config)
     backwards = sample(model, sentences[::-1], combination, config)[::-1]
-    alone = [sample(model, [one], combination, config)[0] for one in sentences]
-    assert len({tuple(one.token_id) for best in together for one in best}) > 10
+    alone = [sample(model, [sentence], combination, config)[0] for sentence in sentences]
+    assert len({tuple(hypothesis.token_id) for best in together for hypothesis in best}) > 10
     for first, second, third in zip(together, backwards, alone, strict=True):
-        for one, other, another in zip(first, second, third, strict=True):
-            assert one.token_id.tolist() == other.token_id.tolist() == another.token_id.tolist()
+        for probability_of, other, another in zip(first, second, third, strict=True):
+            assert (
+                probability_of.token_id.tolist()
+                == other.token_id.tolist()
+                == another.token_id.tolist()
+            )
             np.testing.assert_allclose(
-                one.statistics.entropy_prex, another.statistics.entropy_prex, atol=1e-4
+                probability_of.statistics.entropy_prex, another.statistics.entropy_prex, atol=1e-4
             )
 
 
 def test_another_seed_draws_other_samples(table_model: Any, decode_config: Any) -> None:
     first, again, other = (
         [
-            one.token_id.tolist()
-            for one in drawn(table_model, decode_config(regime="sample", min_length=0, seed=seed))
+            hypothesis.token_id.tolist()
+            for hypothesis in drawn(
+                table_model, decode_config(regime="sample", min_length=0, seed=seed)
+            )
         ]
         for seed in (1, 1, 2)
     )
@@ -148,7 +154,7 @@ def test_truncation_and_temperature(
     settings: dict[str, Any], allowed: int, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(regime="sample", beam=200, min_length=0, **settings)
-    first = Counter(int(one.token_id[0]) for one in drawn(table_model, config))
+    first = Counter(int(hypothesis.token_id[0]) for hypothesis in drawn(table_model, config))
     posterior = table(5, ()).mean(axis=0)
     assert set(first) == set(np.argsort(-posterior)[:allowed].tolist())
 
@@ -158,9 +164,9 @@ def test_a_sample_without_eos_is_cut_at_the_length_limit(
 ) -> None:
     model = table_model(lambda source, prefix: np.eye(5)[[3, 3]])
     config = decode_config(regime="sample", beam=2, min_length=0, max_length_offset=4)
-    for one in sample(model, [Sentence(0, [3, EOS], None)], "prex", config)[0]:
-        assert one.token_id.tolist() == [3] * 5
-        assert not one.finished
+    for hypothesis in sample(model, [Sentence(0, [3, EOS], None)], "prex", config)[0]:
+        assert hypothesis.token_id.tolist() == [3] * 5
+        assert not hypothesis.finished
 
 
 @pytest.mark.parametrize(
@@ -214,10 +220,22 @@ def test_monte_carlo_measures_of_samples_reach_the_exact_values(
         assert row[f"{combination}_entropy_smc"] == pytest.approx(entropy, abs=0.06)
         assert row[f"{combination}_entropy_cmc"] == pytest.approx(entropy, abs=0.06)
         return
-    each = [np.array(list(sequence_probability("member", one).values())) for one in range(3)]
-    mean_log = np.mean([np.log(np.maximum(one, 1e-300)) for one in each], axis=0)
-    epkl = np.mean([(one * (np.log(np.maximum(one, 1e-300)) - mean_log)).sum() for one in each])
+    each = [np.array(list(sequence_probability("member", index).values())) for index in range(3)]
+    mean_log = np.mean(
+        [np.log(np.maximum(probability_of, 1e-300)) for probability_of in each], axis=0
+    )
+    epkl = np.mean(
+        [
+            (probability_of * (np.log(np.maximum(probability_of, 1e-300)) - mean_log)).sum()
+            for probability_of in each
+        ]
+    )
     assert row["epkl_mc"] == pytest.approx(epkl, rel=0.1)
     posterior = np.array(list(sequence_probability("expr").values()))
-    mi = np.mean([(one * np.log(np.maximum(one, 1e-300) / posterior)).sum() for one in each])
+    mi = np.mean(
+        [
+            (probability_of * np.log(np.maximum(probability_of, 1e-300) / posterior)).sum()
+            for probability_of in each
+        ]
+    )
     assert row["expr_mi_mc"] == pytest.approx(mi, rel=0.1)

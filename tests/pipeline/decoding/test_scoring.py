@@ -22,15 +22,15 @@ from pipeline.store import Hypothesis, TokenStatistics
 def test_case_7_rescoring_gives_the_statistics_of_the_search(
     combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
-    model = as_ensemble([FairseqMember(one) for one in random_models(3)])
+    model = as_ensemble([FairseqMember(model) for model in random_models(3)])
     config = decode_config(length_penalty=0.6)
-    found = [best[0] for best in beam_search(model, sentences, combination, config)]
+    hypotheses = [best[0] for best in beam_search(model, sentences, combination, config)]
     targets = [
-        replace(one, target=best.token_id.tolist())
-        for one, best in zip(sentences, found, strict=True)
+        replace(sentence, target=best.token_id.tolist())
+        for sentence, best in zip(sentences, hypotheses, strict=True)
     ]
     rescored = score_targets(model, targets, combination, config)
-    for first, (second,) in zip(found, rescored, strict=True):
+    for first, (second,) in zip(hypotheses, rescored, strict=True):
         assert second.finished
         assert first.token_id.tolist() == second.token_id.tolist()
         assert first.score == pytest.approx(second.score, abs=1e-4)
@@ -51,9 +51,9 @@ def test_sentences_without_a_target_or_with_a_long_one_have_no_hypothesis(
         Sentence(1, [3, 2], [4, 2]),
         Sentence(2, [3, 2], [4] * 200),
     ]
-    found = score_targets(model, batch, "prex", decode_config())
-    assert [len(one) for one in found] == [0, 1, 0]
-    assert found[1][0].score == pytest.approx(np.log(0.2))
+    hypotheses = score_targets(model, batch, "prex", decode_config())
+    assert [len(hypothesis) for hypothesis in hypotheses] == [0, 1, 0]
+    assert hypotheses[1][0].score == pytest.approx(np.log(0.2))
     assert score_targets(model, batch[:1], "prex", decode_config()) == [[]]
 
 
@@ -64,59 +64,63 @@ def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_confi
 
 
 @pytest.fixture
-def found(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
-    model = as_ensemble([FairseqMember(one) for one in random_models(2)])
+def hypotheses(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
+    model = as_ensemble([FairseqMember(model) for model in random_models(2)])
     best = beam_search(model, sentences, "prex", decode_config())
     best[2] = []  # a sentence may have none
     return model, sentences, best
 
 
-def dumped(found: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
+def dumped(hypotheses: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
     defaults = {"name": "any", "kind": "full", "dtype": "float32", "k": 3}
-    each = list(with_distributions(*found, DumpConfig(**defaults | settings), most))
-    assert list(map(len, each)) == list(map(len, found[2]))
-    return [one for best in each for one in best]
+    each = list(with_distributions(*hypotheses, DumpConfig(**defaults | settings), most))
+    assert list(map(len, each)) == list(map(len, hypotheses[2]))
+    return [hypothesis for best in each for hypothesis in best]
 
 
-def test_full_distributions_have_the_statistics_of_the_search(found: Any) -> None:
-    for one in dumped(found):
-        assert one.full_logprob is not None
-        assert one.full_logprob.dtype == np.float32
-        prefix = np.cumsum(one.statistics.logprob, axis=0) - one.statistics.logprob
-        for name, values in fused_statistics(one.full_logprob, prefix).items():
-            np.testing.assert_allclose(getattr(one.statistics, name), values, atol=1e-4)
+def test_full_distributions_have_the_statistics_of_the_search(hypotheses: Any) -> None:
+    for hypothesis in dumped(hypotheses):
+        assert hypothesis.full_logprob is not None
+        assert hypothesis.full_logprob.dtype == np.float32
+        prefix = np.cumsum(hypothesis.statistics.logprob, axis=0) - hypothesis.statistics.logprob
+        for name, values in fused_statistics(hypothesis.full_logprob, prefix).items():
+            np.testing.assert_allclose(getattr(hypothesis.statistics, name), values, atol=1e-4)
 
 
-def test_full_distributions_have_the_requested_precision(found: Any) -> None:
-    assert {one.full_logprob.dtype for one in dumped(found, dtype="float16")} == {np.dtype("f2")}
+def test_full_distributions_have_the_requested_precision(hypotheses: Any) -> None:
+    assert {
+        hypothesis.full_logprob.dtype for hypothesis in dumped(hypotheses, dtype="float16")
+    } == {np.dtype("f2")}
 
 
-def test_top_tokens_and_the_tail_add_up_to_1(found: Any) -> None:
-    for one, full in zip(dumped(found, kind="topk"), dumped(found), strict=True):
-        assert one.topk is not None
+def test_top_tokens_and_the_tail_add_up_to_1(hypotheses: Any) -> None:
+    for hypothesis, full in zip(dumped(hypotheses, kind="topk"), dumped(hypotheses), strict=True):
+        assert hypothesis.topk is not None
         assert full.full_logprob is not None
         probability = np.exp(full.full_logprob)
         best = np.argsort(-probability.mean(axis=1), axis=1)[:, :3]
-        np.testing.assert_array_equal(one.topk.token_id, best)
-        total = np.exp(one.topk.logprob).sum(axis=2) + np.exp(one.topk.tail_logprob)
+        np.testing.assert_array_equal(hypothesis.topk.token_id, best)
+        total = np.exp(hypothesis.topk.logprob).sum(axis=2) + np.exp(hypothesis.topk.tail_logprob)
         np.testing.assert_allclose(total, 1.0, atol=1e-5)
 
 
-def test_a_topk_larger_than_the_vocabulary_has_an_empty_tail(found: Any) -> None:
-    for one in dumped(found, kind="topk", k=1000):
-        assert one.topk is not None
-        assert one.topk.logprob.shape[2] == 34
-        assert np.isneginf(one.topk.tail_logprob).all()
+def test_a_topk_larger_than_the_vocabulary_has_an_empty_tail(hypotheses: Any) -> None:
+    for hypothesis in dumped(hypotheses, kind="topk", k=1000):
+        assert hypothesis.topk is not None
+        assert hypothesis.topk.logprob.shape[2] == 34
+        assert np.isneginf(hypothesis.topk.tail_logprob).all()
 
 
-def test_without_a_dump_hypotheses_are_unchanged(found: Any) -> None:
-    assert dumped(found, kind="statistics") == [one for best in found[2] for one in best]
+def test_without_a_dump_hypotheses_are_unchanged(hypotheses: Any) -> None:
+    assert dumped(hypotheses, kind="statistics") == [
+        hypothesis for best in hypotheses[2] for hypothesis in best
+    ]
 
 
 def test_members_in_turn_are_loaded_once_per_chunk(
-    found: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch
+    hypotheses: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    members = [FairseqMember(one) for one in random_models(2)]
+    members = [FairseqMember(model) for model in random_models(2)]
     loaded = [0, 0]
 
     def load(place: int) -> FairseqMember:
@@ -124,11 +128,11 @@ def test_members_in_turn_are_loaded_once_per_chunk(
         return members[place]
 
     model = MembersOneAtATime([partial(load, place) for place in range(2)])
-    expected = dumped(found)
+    expected = dumped(hypotheses)
     for chunk_values, most, n_load in ((2**28, 7, 1), (2**28, 3, 3), (1, 7, 6)):
         monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", chunk_values)
         loaded[:] = [0, 0]
-        for one, other in zip(dumped((model, *found[1:]), most), expected, strict=True):
-            assert one.full_logprob is not None
-            np.testing.assert_allclose(one.full_logprob, other.full_logprob, atol=1e-5)
+        for hypothesis, other in zip(dumped((model, *hypotheses[1:]), most), expected, strict=True):
+            assert hypothesis.full_logprob is not None
+            np.testing.assert_allclose(hypothesis.full_logprob, other.full_logprob, atol=1e-5)
         assert loaded == [n_load, n_load]

@@ -18,9 +18,9 @@ from pipeline.decoding.test_set import (
 from pipeline.errors import DataError
 
 
-def line(place: int, **fields: Any) -> str:
+def line(index: int, **fields: Any) -> str:
     sentence = {
-        "id": place, "source": "a b", "reference": "c", "source_pieces": ["▁w1", "▁new"],
+        "id": index, "source": "a b", "reference": "c", "source_pieces": ["▁w1", "▁new"],
         "reference_pieces": ["▁w2"],
     }  # fmt: skip
     return json.dumps(sentence | fields, ensure_ascii=False)
@@ -42,12 +42,12 @@ def test_subwords_become_ids_with_eos_and_unknown_ones_become_unk(
 
 def test_sentences_are_read_by_index_and_slice(tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
-    lines = [line(place, source=f"ü{place}") for place in range(5)]
+    lines = [line(index, source=f"ü{index}") for index in range(5)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     test_set = read_test_set(path)
     assert len(test_set) == 5
-    assert [one.source for one in test_set[1:3]] == ["ü1", "ü2"]
-    assert [one.id for one in test_set[3:9]] == [3, 4]
+    assert [sentence.source for sentence in test_set[1:3]] == ["ü1", "ü2"]
+    assert [sentence.id for sentence in test_set[3:9]] == [3, 4]
     assert (test_set[-1].id, test_set[0].id) == (4, 0)
     with pytest.raises(IndexError):
         test_set[5]
@@ -70,16 +70,16 @@ def test_an_invalid_file_is_rejected_with_its_line(tmp_path: Path, text: str, me
 
 
 def test_batches_hold_sentences_of_similar_length_and_each_once() -> None:
-    sentences = [Sentence(one, [5] * (1 + one * 7 % 10), None) for one in range(10)]
+    sentences = [Sentence(index, [5] * (1 + index * 7 % 10), None) for index in range(10)]
     plan = list(batches(sentences, 4))
     assert [len(batch) for batch in plan] == [4, 4, 2]
-    lengths = [len(one.source) for batch in plan for one in batch]
+    lengths = [len(sentence.source) for batch in plan for sentence in batch]
     assert lengths == sorted(lengths, reverse=True)
-    assert sorted(one.id for batch in plan for one in batch) == list(range(10))
+    assert sorted(sentence.id for batch in plan for sentence in batch) == list(range(10))
 
 
 def test_batches_of_long_sentences_are_smaller() -> None:
-    sentences = [Sentence(one, [5] * 128, None) for one in range(4)]
+    sentences = [Sentence(index, [5] * 128, None) for index in range(4)]
     assert [len(batch) for batch in batches(sentences, 4)] == [2, 2]
     assert [len(batch) for batch in batches(sentences[:2], 1)] == [1, 1]
 
@@ -95,5 +95,5 @@ def test_unknown_subwords_are_counted_per_side() -> None:
         PreparedSentence(0, "", None, ["a", "c", "c"], None),
         PreparedSentence(1, "", "", ["b"], ["c", "a"]),
     ]
-    found = unknown_subwords(sentences, source, target)
-    assert found == "2 of 4 source subwords and 1 of 2 reference subwords"
+    text = unknown_subwords(sentences, source, target)
+    assert text == "2 of 4 source subwords and 1 of 2 reference subwords"

@@ -122,7 +122,7 @@ def test_hostile_datasets_of_other_files_are_not_followed(
 def test_hostile_type_that_crashes_hdf5_is_rejected(write_store: Write):
     path = write_store()
     content = bytearray(path.read_bytes())
-    # The class of a text attribute's type is made another one than the library can hold.
+    # Change the class of a text attribute's type to one that the library does not know.
     place = content.index(b"regime\0\0\x19\x01") + len(b"regime\0\0\x19")
     content[place] = 127
     path.write_bytes(content)
@@ -161,7 +161,7 @@ def test_files_after_one_that_crashes_are_checked() -> None:
 
     names = ("bad 1", "good", "odd", "bad 2", "bad 3", "good")
     crashes = ": damaged HDF5 file; reading it crashes (SIGSEGV)."
-    assert in_child(look, [Path(one) for one in names]) == [
+    assert in_child(look, [Path(name) for name in names]) == [
         [f"bad 1{crashes}"],
         [],
         ["odd: odd\nname"],
@@ -181,7 +181,7 @@ def test_a_file_is_not_blamed_for_an_earlier_one() -> None:
         return []
 
     names = ("sound", "spoils its process", "sound", "sound")
-    assert in_child(look, [Path(one) for one in names]) == [[], [], [], []]
+    assert in_child(look, [Path(name) for name in names]) == [[], [], [], []]
 
 
 def test_stores_are_checked_together_and_each_reports_its_own_fault(

@@ -47,7 +47,7 @@ def test_datasets_of_several_chunks_are_complete(
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", hypotheses)
     with open_store(tmp_path / "s.h5") as stored:
-        whole = np.concatenate([one.statistics.entropy_member for one in hypotheses])
+        whole = np.concatenate([hypothesis.statistics.entropy_member for hypothesis in hypotheses])
         np.testing.assert_array_equal(
             stored.read("/token/entropy_member"), whole.astype(np.float32)
         )
@@ -195,7 +195,7 @@ def test_paths_that_cannot_be_written_are_rejected(tmp_path: Path, attributes: d
             pass
     with pytest.raises(StoreError, match="the StoreWriter is not open"):
         StoreWriter(tmp_path / "s.h5", **attributes).add_sentence(0, "s", "r", [])
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_numpy_attributes_and_constants_are_accepted(tmp_path: Path, attributes: dict[str, Any]):
