@@ -17,7 +17,7 @@ from pipeline.report.paper_numbers import PaperCell, paper_cells, paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-# Role -> what the notes of the tables say of it.
+# Test set -> its description in the notes of the table.
 _ROLES = dict(kind.beyond_paper for kind in KINDS_OF_TEST_SETS.values() if kind.beyond_paper)
 _TOKEN_RATE = "token_error_rate_percent"
 # What is to be detected -> (suffix of the measures' names, column of its base rate).
@@ -87,7 +87,7 @@ def ood_detection(cells: pd.DataFrame) -> Table:
         (COPY_THROUGH,),
         (
             f"{'; '.join(f'{role}: {note}' for role, note in _ROLES.items())}.",
-            "The copied share takes no part in what is bold.",
+            "The copied share is never set in bold.",
         ),
     )
     return layout.table("beyond:ood-detection", wanted, index)
