@@ -41,8 +41,19 @@ coverage: setup ## Which lines of pipeline/ the tests run, all but tests/faults 
 	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
 	  tests/pipeline/metrics/test_order_sums.py tests/pipeline/uncertainty/test_kernel.py
 
-mutants: setup ## How many small faults in uncertainty/ and metrics/ the tests find (all of a file: ONLY=FILE)
-	python -m tests.mutants $(ONLY)
+# In a clone, since mutants replace source files. Stopped early, `cr-rate --estimate` tells the share so far.
+MUTATED = $(or $(ONLY),pipeline/uncertainty)
+mutants: setup ## How many small artificial faults the tests miss (a folder or file: ONLY=pipeline/metrics)
+	rm -rf outputs/mutants && git clone --quiet . outputs/mutants
+	cd outputs/mutants && \
+	  sed -i -e '/^module-path/s#".*"#"$(MUTATED)"#' \
+	    -e '/^test-command/s#pipeline/uncertainty#$(patsubst %/,%,$(if $(filter %.py,$(MUTATED)),$(dir $(MUTATED)),$(MUTATED)))#' \
+	    tests/mutants.toml && \
+	  cosmic-ray init tests/mutants.toml session.sqlite && \
+	  cr-filter-operators session.sqlite tests/mutants.toml && \
+	  cosmic-ray baseline tests/mutants.toml && \
+	  cosmic-ray exec tests/mutants.toml session.sqlite && \
+	  cr-report --surviving-only --show-diff session.sqlite && cr-rate session.sqlite
 
 check: setup ## Lint, format, types, and dvc.yaml against stages/
 	ruff check .
