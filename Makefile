@@ -39,7 +39,7 @@ test-faults: setup ## The long fault tests: every stage killed at 20 moments (on
 coverage: setup ## Which lines of pipeline/ the tests run, all but tests/faults (fewer: ONLY=tests/pipeline)
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=tests/faults --cov --cov-report= $(ONLY)
 	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
-	  tests/pipeline/metrics/test_order_sums.py tests/pipeline/uncertainty/test_kernel.py
+	  tests/pipeline/metrics/test_ranking.py tests/pipeline/test_compiled.py tests/pipeline/statistics
 
 # In a clone, since mutants replace source files. Stopped early, `cr-rate --estimate` tells the share so far.
 MUTATED = $(or $(ONLY),pipeline/uncertainty)

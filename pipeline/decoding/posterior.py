@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.decoding.next_token import posteriors, top_tokens
+from pipeline.compiled import posteriors, top_tokens
 from pipeline.errors import DataError
 from pipeline.statistics.kernel import fused_statistics
 from pipeline.store import TokenStatistics

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipeline.compiled import draw_tokens
 from pipeline.decoding.beam import length_limit
 from pipeline.decoding.model import EnsembleModel
-from pipeline.decoding.next_token import draw_tokens
 from pipeline.decoding.posterior import (
     Floats,
     TemperedPosterior,

@@ -13,6 +13,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell
 from pipeline.metrics.decodes import Decode, common_cell, replicated_decodes, scorable_in_all
 from pipeline.metrics.evaluation import Evaluation, with_spread
 from pipeline.quality.weighted_metric import FloatArray, weighted_mean
+from pipeline.statistics.posterior import sequence_logprob
 from pipeline.store import open_store
 
 
@@ -35,26 +36,11 @@ def sentence_nll(logprob: NDArray[np.floating], token_offset: NDArray[np.integer
     least one token. Values are +inf where a posterior gives probability 0. Source:
     `eqn:ensemble-combinations`.
     """
-    per_token = logprob.astype(np.float64)
     length = np.diff(token_offset)
-    starts = token_offset[:-1]
     if not len(length):
-        n_member = per_token.shape[1]
-        return SentenceNll(np.empty(0), np.empty(0), np.empty((n_member, 0)))
-    member_sum = np.add.reduceat(per_token, starts, axis=0)
-    prex_sum = np.add.reduceat(_log_mean_exp(per_token), starts)
-    return SentenceNll(
-        -prex_sum / length, -_log_mean_exp(member_sum) / length, -(member_sum / length[:, None]).T
-    )
-
-
-def _log_mean_exp(logprob: FloatArray) -> FloatArray:
-    """Logarithm of the mean probability over members: [row, member] -> [row]."""
-    highest = logprob.max(axis=1)
-    # If every member gives probability 0, there is no finite maximum to subtract.
-    shift = np.where(np.isfinite(highest), highest, 0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(logprob - shift[:, None]).mean(axis=1)) + shift)
+        return SentenceNll(np.empty(0), np.empty(0), np.empty((logprob.shape[1], 0)))
+    sums = sequence_logprob(logprob.astype(np.float64), token_offset)
+    return SentenceNll(-sums.prex / length, -sums.expr / length, -(sums.member / length[:, None]).T)
 
 
 # (hypotheses, references) of one test set -> a number

@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
-from pipeline.statistics.kernel import Array, Float64, fused_statistics, log_mean
+from pipeline.statistics.kernel import fused_statistics
+from pipeline.statistics.posterior import (
+    Array,
+    Float64,
+    SequenceLogprob,
+    prefix_logprob,
+    sequence_logprob,
+)
 from pipeline.store import Store, TokenStatistics
 from pipeline.store.statistics import STATISTICS
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS, TOKEN_MEASURES
 from pipeline.uncertainty.token import all_measures
-from pipeline.uncertainty.weighted_statistics import (
-    WeightedStatistics,
-    prefix_logprob,
-    weighted_statistics,
-)
+from pipeline.uncertainty.weighted_statistics import WeightedStatistics, weighted_statistics
 
 _BLOCK_BYTES = 2**25
 
@@ -86,28 +89,30 @@ class HypothesisSummation:
             for name, measure in TOKEN_MEASURES.items()
             if measure.chain is not None and (complete or measure.of_realised_token)
         ]
+        self._logprob: list[SequenceLogprob] = []
         self._sums: list[Float64] = []
 
     def add(self, block: TokenBlock) -> None:
         """Add the next block of hypotheses."""
-        columns = [block.statistics.statistics.logprob, 0.0 - block.measures["prex_score"]]
-        columns += [block.measures[name] for name in self._chain]
-        values = np.column_stack(columns).astype(np.float64, copy=False)
-        self._sums.append(np.add.reduceat(values, block.token_offset[:-1], axis=0))
+        logprob = block.statistics.statistics.logprob
+        self._logprob.append(sequence_logprob(logprob, block.token_offset))
+        if self._chain:
+            values = np.column_stack([block.measures[name] for name in self._chain])
+            self._sums.append(np.add.reduceat(values, block.token_offset[:-1], axis=0))
 
     def sums(self) -> HypothesisSums:
-        """Return the sums, once all blocks of the store have been added.
-
-        Source: eqn:ensemble-combinations (a mean of products, a product of means).
-        """
-        n_member = self._n_member
-        sums = np.concatenate([np.empty((0, n_member + 1 + len(self._chain))), *self._sums])
-        member, prex, chain = np.split(sums, [n_member, n_member + 1], axis=1)
+        """Return the sums, once all blocks of the store have been added."""
+        blocks = self._logprob
+        none, no_member = np.empty(0), np.empty((0, self._n_member))
+        sums = np.concatenate([np.empty((0, len(self._chain))), *self._sums])
         return HypothesisSums(
             length=self._length,
-            logprob_member=member,
-            logprob={"expr": log_mean(member, -np.log(n_member)), "prex": prex[:, 0]},
-            chain=dict(zip(self._chain, chain.T, strict=True)),
+            logprob_member=np.concatenate([no_member, *(block.member for block in blocks)]),
+            logprob={
+                "prex": np.concatenate([none, *(block.prex for block in blocks)]),
+                "expr": np.concatenate([none, *(block.expr for block in blocks)]),
+            },
+            chain=dict(zip(self._chain, sums.T, strict=True)),
         )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.statistics.kernel import Array, Float64, fused_statistics
+from pipeline.statistics.kernel import fused_statistics
+from pipeline.statistics.posterior import Array, Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import TokenBlock, decoding_posteriors
 from pipeline.uncertainty.hypothesis import HypothesisSums

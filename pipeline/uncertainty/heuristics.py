@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from pipeline.errors import StoreError
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 from pipeline.uncertainty.hypothesis import (
     HypothesisSums,
     variance_of_logprob,

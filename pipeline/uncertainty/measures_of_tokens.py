@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 from pipeline.uncertainty.topk import Interval, TopKDistributions
 from pipeline.uncertainty.weighted_statistics import WeightedStatistics
 

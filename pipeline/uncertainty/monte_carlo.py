@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import decoding_posteriors
 from pipeline.uncertainty.checks import reject_nan, reject_undrawable

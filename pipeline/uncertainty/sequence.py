@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
-from pipeline.statistics.kernel import Float64
+from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import (
     HypothesisSummation,

@@ -6,15 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.statistics.kernel import Array, Float64, fused_statistics
+from pipeline.statistics.kernel import fused_statistics
+from pipeline.statistics.posterior import Array, Float64, prefix_logprob
 from pipeline.store import TokenStatistics
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.topk import Interval, TopKDistributions
-from pipeline.uncertainty.weighted_statistics import (
-    WeightedStatistics,
-    prefix_logprob,
-    weighted_statistics,
-)
+from pipeline.uncertainty.weighted_statistics import WeightedStatistics, weighted_statistics
 
 
 def token_measures(logprob: Array, token: NDArray[np.integer]) -> dict[str, Float64]:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.statistics.kernel import Array, Float64, fused_statistics, log_mean
+from pipeline.statistics.kernel import fused_statistics
+from pipeline.statistics.posterior import Array, Float64, log_mean
 from pipeline.store import TokenStatistics
 from pipeline.uncertainty.weighted_statistics import WeightedStatistics
 

@@ -8,7 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.statistics.kernel import Array, Float64, expr_log_weight, log_mean, member_mean
+from pipeline.statistics.posterior import (
+    Array,
+    Float64,
+    expr_log_weight,
+    log_mean,
+    member_mean,
+    prefix_logprob,
+)
 from pipeline.store import TokenStatistics
 
 
@@ -70,24 +77,3 @@ def weighted_statistics(
     """
     prefix = prefix_logprob(statistics.logprob, token_offset)
     return WeightedStatistics(statistics, expr_log_weight(prefix))
-
-
-def prefix_logprob(logprob: Array, token_offset: NDArray[np.integer]) -> Float64:
-    """Return ln P(y_<l | x, theta_m) at each token of each hypothesis, [token, member].
-
-    logprob [token, member] in nats; token_offset [hypothesis + 1], from 0.
-    """
-    values = np.asarray(logprob, dtype=np.float64)
-    impossible = np.isneginf(values)
-    # -inf is counted separately: a running sum could not recover at the next hypothesis.
-    finite = _running_sum(np.where(impossible, 0.0, values), token_offset)
-    if not impossible.any():
-        return finite
-    return np.where(_running_sum(impossible.astype(np.float64), token_offset) > 0, -np.inf, finite)
-
-
-def _running_sum(values: Float64, token_offset: NDArray[np.integer]) -> Float64:
-    before: Float64 = np.zeros((len(values) + 1, values.shape[1]))
-    np.cumsum(values, axis=0, out=before[1:])
-    start = np.repeat(token_offset[:-1], np.diff(token_offset))
-    return before[:-1] - before[start]

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.statistics.kernel import expr_log_weight
+from pipeline.statistics.posterior import expr_log_weight, prefix_logprob
 from pipeline.store import Hypothesis, Store, TopK
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_bounds, token_measures
-from pipeline.uncertainty.weighted_statistics import prefix_logprob
 
 
 def top_of(logprob: np.ndarray, k: int) -> TopK:

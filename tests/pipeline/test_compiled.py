@@ -1,6 +1,9 @@
+"""Compiled loops against exact references, and the machine code that numba keeps."""
+
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.decoding.next_token import draw_tokens, posteriors, top_tokens
+from pipeline.compiled import draw_tokens, exp32, log32, machine_code, posteriors, top_tokens
 from pipeline.run.settings import ROOT
 
 
@@ -73,7 +76,7 @@ def test_an_impossible_token_comes_last() -> None:
 
 PRINTED = """
 import numpy as np
-from pipeline.decoding.next_token import top_tokens
+from pipeline.compiled import top_tokens
 
 random = np.random.default_rng(0)
 logits = (4 * random.normal(size=(4, 50, 122))).astype(np.float32)
@@ -91,7 +94,7 @@ def test_compiled_and_cached_code_give_the_same_bytes(tmp_path: Path) -> None:
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     )
-    assert list(tmp_path.rglob("next_token.top_tokens*.nbc"))
+    assert list(tmp_path.rglob("compiled.top_tokens*.nbc"))
     assert compiled == cached
 
 
@@ -147,3 +150,35 @@ def test_unnormalised_mass_and_rounding_never_draw_an_impossible_token() -> None
     probability = np.random.default_rng(0).random((50, 1000)) * np.logspace(-30, 3, 50)[:, None]
     probability[:, 900:] = 0
     assert set(drawn(probability, np.full(50, np.nextafter(1, 0)))) <= set(range(890, 900))
+
+
+def test_exp32_agrees_with_float64() -> None:
+    """The range reduction loses as much as x itself was rounded by."""
+    for x in np.linspace(-87, 87, 400, dtype=np.float32):
+        tolerance = 2e-7 + 6e-8 * abs(float(x))
+        assert float(exp32(x)) == pytest.approx(float(np.exp(float(x))), rel=tolerance)
+
+
+def test_log32_agrees_with_float64() -> None:
+    for x in np.exp(np.linspace(-87, 87, 400)).astype(np.float32):
+        exact = float(np.log(float(x)))
+        assert float(log32(x)) == pytest.approx(exact, rel=1.2e-7, abs=6e-8)
+    for x in np.linspace(0.7, 1.5, 200, dtype=np.float32):
+        assert float(log32(x)) == pytest.approx(float(np.log(float(x))), rel=0, abs=1e-7)
+
+
+def test_compiled_functions_call_only_those_of_their_own_file() -> None:
+    """numba does not notice that another file has changed."""
+    for path in (ROOT / "pipeline").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "machine_code(" in text or "njit" in text:
+            imported = re.findall(r"^from pipeline\.compiled import (.*)$", text, re.MULTILINE)
+            assert imported in ([], ["machine_code"]), path
+
+
+def test_code_is_compiled_even_if_no_folder_can_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr("numba.core.dispatcher.FunctionCache", refuse)
+    assert machine_code(lambda value: value + 1)(1) == 2
