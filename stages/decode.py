@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from pipeline.decoding.diversity import diversity_report
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Part, plan_parts, shard_of, shards
 from pipeline.ensembles import (
     chosen_ensembles,
+    derived_folder,
     ensemble_functions,
-    made_folder,
     manifest,
     remove_unused,
 )
@@ -20,7 +21,6 @@ from pipeline.errors import ConfigError
 from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.code import code_digest
-from pipeline.run.files import write_json
 from pipeline.run.jobs import run_parts, run_shards
 from pipeline.run.settings import PipelineConfig, TestSetConfig, implementation
 
@@ -50,13 +50,12 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     ensembles = list(inputs.ensembles.values())
     members = [member for ensemble in ensembles for member in ensemble.members]
     check_weights(members)
-    remove_unused(made_folder(Path(config.io.root) / "train" / config.task.name), members)
-    folder = _folder(config, inputs, plan)
-    diversity = diversity_report(inputs, folder.root / "diversity.json")
+    remove_unused(derived_folder(Path(config.io.root) / "train" / config.task.name), members)
+    report = _root(config) / "diversity.json"
+    beside = {"ensemble.json": manifest(ensembles), report.name: diversity_report(inputs, report)}
+    folder = _folder(config, inputs, plan, beside)
     run_shards(config, folder, {part.name: _shards(inputs, part) for part in plan})
     decoded = run_parts(config, folder, config.decode.parts_per_job)
-    write_json(folder.root / "ensemble.json", manifest(ensembles))
-    write_json(folder.root / "diversity.json", diversity)
     _log.info("decoded %d of %d parts into %s", len(decoded), len(plan), folder.root)
 
 
@@ -69,7 +68,7 @@ def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     if name not in row:
         raise ConfigError(f"part: no such part ({name}). Choose one of {', '.join(row)}.")
     part = plan[row[name]]
-    folder = _folder(config, inputs, [part])
+    folder = _folder(config, inputs, [part], {})
     resume = Path(config.io.root) / "resume" / "decode" / task / name / folder.parts[name]
     if shard is not None:
         decode_shard(inputs, task, part, shard, resume, row[name])
@@ -88,11 +87,16 @@ def _shards(inputs: Inputs, part: Part) -> list[str]:
     return [shard.label(part.name) for shard in shards(inputs.decode.shards, n_block)]
 
 
-def _folder(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> PartFolder:
+def _root(config: PipelineConfig) -> Path:
+    return Path(config.io.root) / "decode" / config.task.name
+
+
+def _folder(
+    config: PipelineConfig, inputs: Inputs, plan: list[Part], beside: dict[str, Any]
+) -> PartFolder:
     """The folder of all parts; only those of the plan have a digest."""
-    root = Path(config.io.root) / "decode" / config.task.name
-    parts = {part.name: inputs.digest(part) for part in plan}
-    return PartFolder(root, parts, beside=("ensemble.json", "diversity.json"))
+    parts = {part.name: inputs.provenance(part) for part in plan}
+    return PartFolder(_root(config), "decode", parts, beside)
 
 
 def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetConfig]:

@@ -12,13 +12,15 @@ from pipeline.metrics.evaluation import write_draws
 from pipeline.metrics.task import (
     baseline_test_set,
     check_measure_settings,
+    extra_metrics,
     task_cells,
     task_evaluation,
 )
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
-from pipeline.run.artifacts import check_seal, read_manifest, seal
-from pipeline.run.files import complete_folder, write_json
+from pipeline.run.artifacts import Artifact, new_artifact
+from pipeline.run.code import provenance
+from pipeline.run.files import write_json
 from pipeline.run.settings import PipelineConfig, implementation
 from pipeline.store import SUBSET
 
@@ -30,9 +32,10 @@ def metrics(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task.name
     uncertainty = root / "uncertainty" / task
     evaluation = task_evaluation(config)
-    parts = read_manifest(root / "decode" / task)
-    check_seal(uncertainty, parts)
-    check_measure_settings(config, uncertainty)
+    parts = Artifact(root / "decode" / task, "decode").parts()
+    measures = Artifact(uncertainty, "uncertainty", required=False)
+    measures.check(parts)
+    check_measure_settings(config, measures)
     decodes = read_decodes(root / "decode" / task, parts, task, config.task.test_sets)
     evaluated = {part: d for part, d in decodes.items() if d.cell.ensemble != SUBSET}
     cells = task_cells(config, evaluated, uncertainty, root / "prepare" / task, evaluation)
@@ -42,13 +45,14 @@ def metrics(config: PipelineConfig) -> None:
         name: implementation(dotted, f"report.figures.{name}")
         for name, dotted in config.report.figures.items()
     }
-    with complete_folder(root / "metrics" / task) as out:
+    plug_ins = [*extra_metrics(config).values(), *figures.values()]
+    made_from = provenance(config, "metrics", parts | measures.as_input, *plug_ins)
+    with new_artifact(root / "metrics" / task, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
         write_json(out / "headline.json", headline(cells))
         (out / "figures").mkdir()
         make_figures(out / "figures", evidence, figures)
-        seal(out, parts)
     _track(config, cells)
     _log.info(
         "%s: %d cells from %d decodes; %d cells have a reason instead of a value",
@@ -61,11 +65,13 @@ def metrics(config: PipelineConfig) -> None:
 
 def _track(config: PipelineConfig, cells: list[Cell]) -> None:
     root, task = Path(config.io.root), config.task.name
-    folder, ensembles = root / "metrics" / task, root / "decode" / task / "ensemble.json"
+    written = Artifact(root / "metrics" / task, "metrics")
+    figures = [written.file(name) for name in written.names("figures/", ".svg")]
+    ensembles = root / "decode" / task / "ensemble.json"
     with tracking.open_run(config, "metrics") as log:
         log.metrics(headline(cells))
         log.metrics({cell.tracked_name: cell.value for cell in cells if cell.value is not None})
-        log.artifacts(folder / "cells.csv", *sorted((folder / "figures").glob("*.svg")))
+        log.artifacts(written.file("cells.csv"), *figures)
         if ensembles.is_file():  # stores from another toolkit have none
             log.register(f"{task} ensembles", ensembles)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 from pipeline.data.paper_corpora import check_present, size_differences
 from pipeline.data.speech.prepare import prepare_speech
 from pipeline.data.text.prepare import prepare_text
 from pipeline.run.application import run
-from pipeline.run.files import complete_folder, file_sha256, write_json
+from pipeline.run.artifacts import write_manifest
+from pipeline.run.code import provenance
+from pipeline.run.files import complete_folder
 from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
@@ -23,21 +24,17 @@ def prepare(config: PipelineConfig) -> None:
         check_present(data, task)
     Path(data.downloads).mkdir(parents=True, exist_ok=True)
     prepare_family = prepare_speech if task.family == "speech" else prepare_text
-    with complete_folder(Path(config.io.root) / "prepare" / task.name) as folder:
+    target = Path(config.io.root) / "prepare" / task.name
+    with complete_folder(target) as folder:
         card, facts = prepare_family(config, folder)
         if data.check_paper_sizes:
             facts["not_as_in_the_paper"] = size_differences(task.name, facts["counts"])
             for difference in facts["not_as_in_the_paper"]:
                 _log.warning("not as in the paper: %s", difference)
         (folder / "data_card.md").write_text(card, encoding="utf-8", newline="\n")
-        _write_manifest(folder, facts)
-
-
-def _write_manifest(folder: Path, facts: dict[str, Any]) -> None:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
-    write_json(folder / "manifest.json", facts | {"files": hashes})
-    _log.info("%s is ready: %d files", facts["task"], len(files) + 1)
+        packages = {name: package["sha256"] for name, package in facts["packages"].items()}
+        write_manifest(folder, provenance(config, "prepare", packages), description=facts)
+    _log.info("%s is ready", target)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ from pipeline import tracking
 from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.report.sweep import Point, failures, write_summary
 from pipeline.run.application import FAILURE_FILE, run
+from pipeline.run.artifacts import Artifact, Provenance, is_complete, write_manifest
 from pipeline.run.code import code_digest
-from pipeline.run.files import digest, file_sha256, write_json
+from pipeline.run.files import digest, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, implementation, plain
 from stages.decode import decode
@@ -59,22 +60,27 @@ def sweep(config: PipelineConfig) -> None:
         _link(decoded, root, "prepare", "train")
         _start_from(root / "decode" / task, decoded / "decode" / task)
         decode(_inside(config, decoded))
-    made_from = digest(
-        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
-        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
-        file_sha256(decoded / "decode" / task / "manifest.json"),
-        *(plain(getattr(config, key)) for key in ("seed", "task", "uncertainty", "metrics")),
-    )
-    point = home / f"point-{made_from[:12]}"
+    made_from = _provenance(config, Artifact(decoded / "decode" / task, "decode"))
+    point = home / f"point-{made_from.digest[:12]}"
     with _alone(point):
         _link(point, root, "prepare")
         _link(point, decoded, "decode")
-        if not _is_made(point, made_from):
+        if not is_complete(point, made_from):
             uncertainty(_inside(config, point))
             metrics(_inside(config, point))
-            write_json(point / _POINT, {"made_from": made_from})
+            write_manifest(point, made_from, [f"metrics/{task}/headline.json"])
     numbers = json.loads((point / "metrics" / task / "headline.json").read_text(encoding="utf-8"))
     _report(config, home, numbers, point)
+
+
+def _provenance(config: PipelineConfig, decoded: Artifact) -> Provenance:
+    """What the measures and metrics of a point are made from."""
+    code = [
+        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
+        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
+    ]
+    settings = [getattr(config, key) for key in ("seed", "task", "uncertainty", "metrics")]
+    return Provenance("sweep", digest(*code), digest(*map(plain, settings)), decoded.as_input)
 
 
 def _report(config: PipelineConfig, home: Path, numbers: dict[str, float], point: Path) -> None:
@@ -191,14 +197,6 @@ def _start_from(source: Path, folder: Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(source, temporary, copy_function=os.link)
         temporary.replace(folder)
-
-
-def _is_made(point: Path, made_from: str) -> bool:
-    try:
-        found = json.loads((point / _POINT).read_text(encoding="utf-8"))["made_from"]
-    except (OSError, ValueError, KeyError):
-        return False
-    return bool(found == made_from)
 
 
 def _asked(overrides: Iterable[Any]) -> dict[str, str]:

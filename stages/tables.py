@@ -14,13 +14,13 @@ from pipeline.metrics.evaluation import read_draws
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
 from pipeline.report.claims import Claim, verdicts, write_claims
-from pipeline.report.dataset_tables import dataset_tables, read_manifests
+from pipeline.report.dataset_tables import dataset_tables, read_descriptions
 from pipeline.report.formats import write_tables
 from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
 from pipeline.report.paper_tables import paper_table
 from pipeline.run.application import run
-from pipeline.run.artifacts import check_seal, read_manifest
-from pipeline.run.files import complete_folder
+from pipeline.run.artifacts import Artifact, new_artifact
+from pipeline.run.code import provenance
 from pipeline.run.settings import CONF, PipelineConfig, implementation
 
 _log = logging.getLogger(__name__)
@@ -33,23 +33,26 @@ def tables(config: PipelineConfig) -> None:
     all_tasks = list(dict.fromkeys([*dag["tasks"], config.task.name]))
     metrics = root / "metrics"
     tasks = tasks_with_cells(metrics, all_tasks)
+    inputs: dict[str, str] = {}
     for task in tasks:
-        decoded = read_manifest(root / "decode" / task)
-        check_seal(metrics / task, decoded)
-        check_seal(root / "uncertainty" / task, decoded)
+        inputs |= _checked_inputs(root, task)
     cells = read_cells(metrics / task / "cells.csv" for task in tasks)
     draws = read_draws([metrics / task / "draws.parquet" for task in tasks])
     index = CellIndex(cells)
+    added_tables = _functions(report.tables, "report.tables")
+    claim_groups = _functions(report.claims, "report.claims")
     made = [
         *(paper_table(label, index) for label in report.paper_tables),
-        *dataset_tables(read_manifests(root / "prepare", tasks)),
-        *tables_beyond_paper(_functions(report.tables, "report.tables"), cells),
+        *dataset_tables(read_descriptions(root / "prepare", tasks)),
+        *tables_beyond_paper(added_tables, cells),
     ]
     claims: dict[str, Claim] = {}
-    for claims_of_group in _functions(report.claims, "report.claims").values():
+    for claims_of_group in claim_groups.values():
         claims |= claims_of_group()
     judged = verdicts(claims, cells, draws)
-    with complete_folder(root / "tables") as out:
+    functions = [*added_tables.values(), *claim_groups.values()]
+    made_from = provenance(config, "tables", inputs, *functions)
+    with new_artifact(root / "tables", made_from) as out:
         write_tables(out, made, report.beside_paper)
         write_claims(out, judged)
     content = PageContent(
@@ -63,13 +66,25 @@ def tables(config: PipelineConfig) -> None:
         most_sentences=report.page_sentences,
         beside_paper=report.beside_paper,
     )
-    with complete_folder(root / "report") as out:
+    with new_artifact(root / "report", made_from) as out:
         write_page(out / "index.html", content)
     with tracking.open_run(config, "tables") as log:
-        log.artifacts(*sorted((root / "tables").iterdir()), root / "report" / "index.html")
+        written = Artifact(root / "tables", "tables")
+        log.artifacts(*map(written.file, written.names()), root / "report" / "index.html")
     values = [cell.cell.value for table in made for cell in table.cells]
     counts = len(made), len(values), values.count(None)
     _log.info("%d tables with %d cells, %d of them without a value", *counts)
+
+
+def _checked_inputs(root: Path, task: str) -> dict[str, str]:
+    """Digests of what stages made of a task. Raises DataError if they do not belong together."""
+    decoded = Artifact(root / "decode" / task, "decode")
+    uncertainty, metrics = (
+        Artifact(root / stage / task, stage, required=False) for stage in ("uncertainty", "metrics")
+    )
+    uncertainty.check(decoded.parts())
+    metrics.check(decoded.parts() | uncertainty.as_input)
+    return decoded.as_input | uncertainty.as_input | metrics.as_input
 
 
 def _functions(dotted: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:

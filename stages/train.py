@@ -11,7 +11,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.learning_curve import gather_curves
 from pipeline.run.application import run
-from pipeline.run.artifacts import PartFolder
+from pipeline.run.artifacts import Artifact, PartFolder, Provenance
 from pipeline.run.code import code_digest
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.jobs import run_parts
@@ -27,19 +27,14 @@ def train(config: PipelineConfig) -> None:
     """
     root = Path(config.io.root)
     data = root / "prepare" / config.task.name / "fairseq"
-    files = sorted(data.glob("*"))
-    if not files:
-        raise DataError(f"{data} must hold prepared data: run python -m stages.prepare first")
-    settings = digest(
-        code_digest("train", implementation(config.train._target_, "train._target_")),
-        plain(config.train),
-        plain(config.model),
-        {path.name: file_sha256(path) for path in files},
-    )
-    folder = PartFolder(
-        root / "train" / config.task.name,
-        {f"seed_{seed}": digest(settings, seed) for seed in config.ensemble.seeds},
-    )
+    code = code_digest("train", implementation(config.train._target_, "train._target_"))
+    settings = [plain(config.train), plain(config.model)]
+    files = _prepared_files(data.parent)
+    parts = {
+        f"seed_{seed}": Provenance("train", code, digest(*settings, seed), files)
+        for seed in config.ensemble.seeds
+    }
+    folder = PartFolder(root / "train" / config.task.name, "train", parts)
     resume = root / "resume" / "train" / config.task.name
     if config.part is not None:
         if config.part not in folder.parts:
@@ -54,6 +49,15 @@ def train(config: PipelineConfig) -> None:
     with tracking.open_run(config, "train") as log:
         for name in trained:
             log.curve(name, curves[name], step="update")
+
+
+def _prepared_files(folder: Path) -> dict[str, str]:
+    """Name -> sha256 of the files that training reads. Raises DataError if one has changed."""
+    prepared = Artifact(folder, "prepare")
+    files = {name: file_sha256(prepared.file(name)) for name in prepared.names("fairseq/")}
+    if not files:
+        raise DataError(f"{folder}/fairseq: no prepared data. Run python -m stages.prepare first.")
+    return files
 
 
 def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pipeline.errors import ConfigError, StoreError
 from pipeline.run.application import run
-from pipeline.run.artifacts import read_manifest, seal
-from pipeline.run.files import complete_folder, new_files
+from pipeline.run.artifacts import Artifact, new_artifact
+from pipeline.run.code import provenance
+from pipeline.run.files import new_files
 from pipeline.run.settings import PipelineConfig, implementation, iterate_values
 from pipeline.store import SUBSET, Store, check_stores, open_store, validate
 from pipeline.uncertainty.offline import write_measures
@@ -31,20 +32,21 @@ def uncertainty(config: PipelineConfig) -> None:
         raise ConfigError("io.out and io.member_stores must come with io.store, got none")
     decodes = Path(config.io.root) / "decode" / config.task.name
     with ExitStack() as stack:
-        parts = read_manifest(decodes)
+        parts = Artifact(decodes, "decode").parts()
         paths = {part: decodes / part / "store.h5" for part in parts}
         check_stores(paths.values())
         stores = {part: stack.enter_context(open_store(path)) for part, path in paths.items()}
         singles = [store for store in stores.values() if _is_single_member(store)]
+        folder = Path(config.io.root) / "uncertainty" / config.task.name
+        plug_ins = grid.extra.values()
         out = stack.enter_context(
-            complete_folder(Path(config.io.root) / "uncertainty" / config.task.name)
+            new_artifact(folder, provenance(config, "uncertainty", parts, *plug_ins))
         )
         for part, store in stores.items():
             if not (_is_single_member(store) or store.attributes.get("ensemble") == SUBSET):
                 (out / part).mkdir()
                 members = [one for one in singles if _decodes_same(one, store)]
                 _measure(config, grid, store, out / part, members)
-        seal(out, parts)
 
 
 def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from pipeline.run.files import file_sha256, write_json
+from tests.artifacts import list_files
 
 UNITS, BINS, PATTERN_FRAMES = 5, 8, 4
 _PATTERNS = np.random.default_rng(0).standard_normal((UNITS, PATTERN_FRAMES, BINS))
@@ -78,9 +78,4 @@ def prepare_toy(folder: Path, roles: dict[str, float], train: int = 1000) -> Non
 
 def write_toy_manifest(folder: Path, absent: dict[str, str]) -> None:
     """The manifest of a prepared folder as it is now."""
-    files = {
-        path.relative_to(folder).as_posix(): file_sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != "manifest.json"
-    }
-    write_json(folder / "manifest.json", {"absent_sets": absent, "files": files})
+    list_files(folder, "prepare", {"absent_sets": absent})

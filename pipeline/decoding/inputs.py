@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from pipeline.data.subwords import CODES_FILE, MODEL_FILE
 from pipeline.decoding.plan import Part
 from pipeline.ensembles import Ensemble, Member, load_member
 from pipeline.errors import ConfigError, DataError, StoreError
-from pipeline.run.files import digest, file_sha256, read_json
+from pipeline.run.artifacts import Artifact, Provenance
+from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import DecodeConfig, DumpConfig, plain
 from pipeline.store import is_store, open_store, validate
 
@@ -26,67 +27,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A folder {io.root}/prepare/{task}; languages: of the task's source and target."""
+    """The folder {io.root}/prepare/{task}, with the source and target language of the task."""
 
     folder: Path
     source_language: str
     target_language: str
 
+    @cached_property
+    def _artifact(self) -> Artifact:
+        return Artifact(self.folder, "prepare")
+
     def absent_sets(self) -> dict[str, str]:
-        """Test sets that could not be prepared, each with the reason."""
-        absent: dict[str, str] = self._manifest().get("absent_sets", {})
+        """Reason per test set that could not be prepared."""
+        absent: dict[str, str] = self._artifact.description.get("absent_sets", {})
         return absent
 
     def has(self, name: str) -> bool:
         """Whether a file was prepared."""
-        return name in self._manifest()["files"]
+        return name in self._artifact.names()
 
     def file(self, name: str) -> Path:
-        """A prepared file; DataError where it is not as it was written, or missing."""
-        path = _existing(self.folder / name)
-        written, found = self._manifest()["files"].get(name), file_sha256(path)
-        if found != written:
-            raise DataError(
-                f"{path} must have the sha256 that stage prepare wrote down, {written}, "
-                f"got {found}: run python -m stages.prepare again"
-            )
-        return path
+        """Path of a prepared file. Raises DataError if it is missing or has changed."""
+        return self._artifact.file(name)
 
     def test_set(self, role: str) -> Path:
-        """The sentences of a test set."""
+        """Path of the sentences of a test set."""
         return self.file(f"test/{role}.jsonl")
 
     def test_set_files(self, role: str) -> list[Path]:
-        """All that a test set is: its sentences and, of speech, their features."""
-        names = [f"test/{role}.jsonl", f"test/{role}.h5"]
-        return [self.file(names[0]), *(self.file(one) for one in names[1:] if self.has(one))]
+        """Paths of all files of a test set: its sentences and, for speech, their features."""
+        features = f"test/{role}.h5"
+        return [self.test_set(role), *([self.file(features)] if self.has(features) else [])]
 
     @property
     def units(self) -> Path:
-        """The sub-word units: a sentencepiece model or BPE codes."""
+        """Path of the subword model: a sentencepiece model or BPE codes."""
         return self.folder / (CODES_FILE if self.has(CODES_FILE) else MODEL_FILE)
 
     def dictionaries(self) -> tuple[Path, Path]:
-        """The vocabularies of source and target."""
+        """Paths of the vocabularies of the source and target language."""
         return (
             self.file(f"fairseq/dict.{self.source_language}.txt"),
             self.file(f"fairseq/dict.{self.target_language}.txt"),
         )
-
-    def _manifest(self) -> Mapping[str, Any]:
-        path = self.folder / "manifest.json"
-        manifest: dict[str, Any] = read_json(path, "prepare")
-        if not isinstance(manifest.get("files"), dict):
-            raise DataError(
-                f"{path} must list the files, got none: run python -m stages.prepare again"
-            )
-        return manifest
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise DataError(f"{path} must exist: run python -m stages.prepare first")
-    return path
 
 
 Loaders = dict[str, "Callable[[], FairseqMember]"]
@@ -105,23 +88,30 @@ class Inputs:
     dump: DumpConfig
     code: str
 
-    def digest(self, part: Part) -> str:
-        """sha256 of everything that a part is made from."""
-        return digest(self.code, *self.content(part))
+    def provenance(self, part: Part) -> Provenance:
+        """What the store of a part is made from."""
+        members = {member.name: member.model_sha256 for member in self.members(part)}
+        made_from = members | self._file_hashes(part)
+        return Provenance("decode", self.code, digest(self._settings(part)), made_from)
 
     def content(self, part: Part) -> list[Any]:
         """What a part's store is made from: settings, and the sha256 of models and files."""
         models = [member.model_sha256 for member in self.members(part)]
+        return [self._settings(part), models, [*self._file_hashes(part).values()]]
+
+    def _settings(self, part: Part) -> list[Any]:
+        return [settings_of(part, self.decode, self.dump), self.prepared.units.name]
+
+    def _file_hashes(self, part: Part) -> dict[str, str]:
+        """sha256 of every file that decoding a part reads, by what the file is."""
+        files = {path.name: path for path in self.prepared.test_set_files(part.test_set)}
+        dictionaries = self.dictionaries(self.ensembles[part.ensemble_name])
+        files |= dict(zip(("source dictionary", "target dictionary"), dictionaries, strict=True))
         hypotheses = self.hypotheses(part)
+        files |= {"hypotheses": hypotheses} if hypotheses else {}
         subword_model = self._subword_model(hypotheses)
-        files = [
-            *self.prepared.test_set_files(part.test_set),
-            *self.dictionaries(self.ensembles[part.ensemble_name]),
-            *([hypotheses] if hypotheses else []),
-            *([subword_model] if subword_model else []),
-        ]
-        settings = [settings_of(part, self.decode, self.dump), self.prepared.units.name]
-        return [settings, models, [file_sha256(path) for path in files]]
+        files |= {"subword model": subword_model} if subword_model else {}
+        return {name: file_sha256(path) for name, path in files.items()}
 
     def attributes(self, task: str, part: Part) -> dict[str, Any]:
         """Root attributes of a part's store."""

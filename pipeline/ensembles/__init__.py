@@ -7,7 +7,7 @@ from pipeline.ensembles.chosen import (
     planned_ensembles,
 )
 from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, load_member, manifest
-from pipeline.ensembles.training_run import made_folder, remove_unused
+from pipeline.ensembles.training_run import derived_folder, remove_unused
 
 __all__ = [
     "Chosen",
@@ -15,9 +15,9 @@ __all__ = [
     "Ensemble",
     "Member",
     "chosen_ensembles",
+    "derived_folder",
     "ensemble_functions",
     "load_member",
-    "made_folder",
     "manifest",
     "planned_ensembles",
     "remove_unused",

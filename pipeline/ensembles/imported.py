@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
 from pipeline.ensembles.ensemble import Member
-from pipeline.ensembles.training_run import WEIGHTS, made
+from pipeline.ensembles.training_run import WEIGHTS, derived
 from pipeline.fairseq_bridge.members import imported
-from pipeline.run.files import digest, file_sha256, write_json
+from pipeline.run.files import file_sha256, read_json, write_json
 
 _DESCRIPTION = "model.json"
 
@@ -22,14 +21,19 @@ def imported_member(name: str, path: Path, dictionaries: tuple[Path, Path], fold
     """
     sha256 = file_sha256(path)
     vocabularies = [file_sha256(dictionary) for dictionary in dictionaries]
-    own_folder = folder / digest(file_sha256(Path(imported.__file__)), sha256, vocabularies)
-    hashes = made(own_folder, partial(_convert, path, dictionaries))
-    description = json.loads((own_folder / _DESCRIPTION).read_text(encoding="utf-8"))
+    made_from = {
+        "checkpoint": sha256,
+        "source dictionary": vocabularies[0],
+        "target dictionary": vocabularies[1],
+    }
+    code = file_sha256(Path(imported.__file__))
+    converted = derived(folder, code, made_from, partial(_convert, path, dictionaries))
+    description = read_json(converted.file(_DESCRIPTION), "decode")
     description["vocabulary_sha256"] = vocabularies[1]
     return Member(
         name,
-        own_folder / WEIGHTS,
-        hashes[WEIGHTS],
+        converted.folder / WEIGHTS,
+        converted.sha256(WEIGHTS),
         description["seed"],
         description,
         description["updates"],

@@ -13,7 +13,7 @@ from pipeline.ensembles.imported import imported_member
 from pipeline.ensembles.training_run import (
     Training,
     TrainingRun,
-    made_folder,
+    derived_folder,
     planned_training,
     read_runs,
 )
@@ -258,7 +258,7 @@ def imported(training: Training, ensemble: EnsembleConfig, settings: Settings) -
             if not path.is_file():
                 where = f"settings.{key} of ensemble {ensemble.name}"
                 raise ConfigError(f"{where}: no such file (got {path}).")
-        folder = made_folder(training.folder)
+        folder = derived_folder(training.folder)
         members = [
             imported_member(name, path, dictionaries, folder)
             for name, path in zip(names, checkpoints, strict=True)

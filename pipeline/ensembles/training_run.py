@@ -14,53 +14,37 @@ from pipeline.ensembles.ensemble import Member
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.models import weights
 from pipeline.fairseq_bridge.models.weights import AVERAGE, checkpoint_name, checkpoint_update
-from pipeline.run.artifacts import read_manifest
-from pipeline.run.files import complete_folder, digest, file_sha256, write_json
+from pipeline.run.artifacts import Artifact, Provenance, made_once
+from pipeline.run.files import digest, file_sha256
 
 WEIGHTS = "weights.safetensors"
-_MADE = "made.json"
 
 
-def made_folder(train_folder: Path) -> Path:
-    """Where made weights of a task are kept; train_folder: {io.root}/train/{task}."""
+def derived_folder(train_folder: Path) -> Path:
+    """Where weights that are derived from checkpoints of a task are kept.
+
+    train_folder: {io.root}/train/{task}.
+    """
     return train_folder.parents[1] / "resume" / "ensembles" / train_folder.name
 
 
-def made(folder: Path, make: Callable[[Path], None]) -> dict[str, str]:
-    """File name -> sha256 of what `make` writes into a folder, unless it is there and undamaged.
+def derived(
+    folder: Path, code: str, made_from: Mapping[str, str], make: Callable[[Path], None]
+) -> Artifact:
+    """Return the artifact that `make` fills once, in a subfolder of `folder` named by its digest.
 
-    `make` gets a temporary folder that takes its place when it is whole, so that a process that is
-    killed leaves nothing that passes for it.
+    code: digest of the source that makes it; made_from: input -> sha256.
     """
-    expected = _written(folder)
-    if expected is not None and _hashes(folder) == expected:
-        return expected
-    with complete_folder(folder) as building:
-        make(building)
-        hashes = _hashes(building)
-        write_json(building / _MADE, hashes)
-    return hashes
+    provenance = Provenance("decode", code, digest(), made_from)
+    return made_once(folder / provenance.digest, provenance, make)
 
 
 def remove_unused(folder: Path, members: Iterable[Member]) -> None:
-    """Delete what was made for other members than these."""
+    """Delete the derived weights that none of these members uses."""
     used = {member.weights.parent for member in members}
     for path in folder.glob("*"):
         if path not in used:
             shutil.rmtree(path)
-
-
-def _written(folder: Path) -> dict[str, str] | None:
-    try:
-        hashes: dict[str, str] = json.loads((folder / _MADE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return hashes
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    files = (path for path in folder.iterdir() if path.name != _MADE)
-    return {path.name: file_sha256(path) for path in sorted(files)}
 
 
 _REQUIRED = ("model", "seed", "vocabulary_sha256", "weights")
@@ -139,10 +123,9 @@ class Training:
         if self.folder is None:
             return member
         code = file_sha256(Path(weights.__file__))
-        key = digest(code, [source.sha256 for source in sources])
-        folder = made_folder(self.folder) / key
-        hashes = made(folder, partial(_average, sources))
-        return replace(member, weights=folder / WEIGHTS, sha256=hashes[WEIGHTS])
+        average = partial(_average, sources)
+        mean = derived(derived_folder(self.folder), code, member.made_from, average)
+        return replace(member, weights=mean.folder / WEIGHTS, sha256=mean.sha256(WEIGHTS))
 
 
 def _average(sources: Sequence[Member], folder: Path) -> None:
@@ -156,7 +139,7 @@ def read_runs(train_folder: Path, seeds: Sequence[int]) -> list[TrainingRun]:
 
     Raises DataError if a seed was not trained or its model.json is damaged.
     """
-    trained = read_manifest(train_folder) if seeds else {}
+    trained = Artifact(train_folder, "train").parts() if seeds else {}
     runs = []
     for seed in seeds:
         name = f"seed_{seed}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import DataError
 from pipeline.metrics.calibration import calibration_cells
@@ -18,11 +18,9 @@ from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
 from pipeline.quality.registry import QUALITIES
-from pipeline.run.artifacts import sealed_file
+from pipeline.run.artifacts import Artifact
 from pipeline.run.files import read_json
 from pipeline.run.settings import PipelineConfig, TaskConfig, implementation
-
-_log = logging.getLogger(__name__)
 
 
 def baseline_test_set(task: TaskConfig) -> str:
@@ -41,11 +39,19 @@ def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
     )
 
 
-def check_measure_settings(config: PipelineConfig, uncertainty: Path) -> None:
+def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
+    """The metrics that the settings add, by name."""
+    return {
+        name: implementation(dotted, f"metrics.extra_metrics.{name}")
+        for name, dotted in config.metrics.extra_metrics.items()
+    }
+
+
+def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:
     """Raise DataError if measures were computed with other settings than cells would name."""
     settings = config.uncertainty
     expected = {"weights_from": settings.weights_from, "eos": settings.eos}
-    for path in sorted(uncertainty.glob("*/checks.json")):
+    for path in (measures.folder / name for name in measures.names(suffix="/checks.json")):
         actual = read_json(path, "uncertainty").get("settings", expected)
         if actual != expected:
             raise DataError(
@@ -68,24 +74,21 @@ def task_cells(
     """
     searched = [decode for decode in decodes.values() if decode.is_search]
     forced = [decode for decode in decodes.values() if decode.is_forced]
-    extra_metrics = {
-        name: implementation(dotted, f"metrics.extra_metrics.{name}")
-        for name, dotted in config.metrics.extra_metrics.items()
-    }
     is_translation = config.task.family == "translation"
     baseline = baseline_test_set(config.task)
+    data = Artifact(prepared, "prepare", required=False)
     return [
         *quality_cells(searched, evaluation),
         *nll_cells(forced, config.ensemble.name, evaluation),
-        *extra_cells(searched, extra_metrics, evaluation),
+        *extra_cells(searched, extra_metrics(config), evaluation),
         *sentence_detection_cells(decodes, uncertainty, baseline, is_translation, evaluation),
         *(
             copy_through_cells(searched, evaluation)
             if is_translation
-            else _token_cells(config, decodes, uncertainty, prepared, evaluation)
+            else _token_cells(config, decodes, uncertainty, data, evaluation)
         ),
         *calibration_cells(decodes, uncertainty, evaluation),
-        *_absent_set_cells(config.task, prepared / "manifest.json"),
+        *_absent_set_cells(config.task, data),
     ]
 
 
@@ -93,25 +96,20 @@ def _token_cells(
     config: PipelineConfig,
     decodes: Mapping[str, Decode],
     uncertainty: Path,
-    prepared: Path,
+    data: Artifact,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    dictionary = sealed_file(prepared, f"fairseq/dict.{config.task.target_language}.txt")
+    dictionary = data.file(f"fairseq/dict.{config.task.target_language}.txt")
     rules = token_rules(dictionary, config.metrics.aligner, config.metrics.token_eos == "include")
     return token_detection_cells(decodes, uncertainty, rules, evaluation)
 
 
-def _absent_set_cells(task: TaskConfig, manifest: Path) -> list[Cell]:
+def _absent_set_cells(task: TaskConfig, data: Artifact) -> list[Cell]:
     """A cell with a reason for each test set that could not be prepared."""
-    if not manifest.is_file():
-        _log.warning(
-            "%s: no such file. Test sets that could not be prepared are not listed.", manifest
-        )
-        return []
-    absent = read_json(manifest, "prepare").get("absent_sets", {})
+    absent = data.description.get("absent_sets", {})
     if not isinstance(absent, dict):
         raise DataError(
-            f"{manifest}: absent_sets must map names to reasons (got {absent!r}). "
+            f"{data.folder}/manifest.json: absent_sets must map names to reasons (got {absent!r}). "
             "Run python -m stages.prepare again."
         )
     return [

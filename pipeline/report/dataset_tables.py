@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.report.names import task_name
 from pipeline.report.table import Heading, Row, Table, TableCell
-from pipeline.run.files import read_json
-
-_log = logging.getLogger(__name__)
+from pipeline.run.artifacts import Artifact
 
 # One entry of a manifest's `subsets`: name of a column -> text.
 Subset = Mapping[str, str]
@@ -51,27 +48,22 @@ _LAYOUTS = {
 }
 
 
-def read_manifests(prepared: Path, tasks: Sequence[str]) -> dict[str, Any]:
-    """Task -> its manifest of prepare; a warning names those that are missing."""
-    manifests = {}
-    for task in tasks:
-        path = prepared / task / "manifest.json"
-        if path.is_file():
-            manifests[task] = read_json(path, "prepare")
-        else:
-            _log.warning("%s: no such file. The table of data sets omits %s.", path, task)
-    return manifests
+def read_descriptions(prepared: Path, tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Task -> what stage prepare says about its data; empty, with a warning, without a manifest."""
+    return {
+        task: Artifact(prepared / task, "prepare", required=False).description for task in tasks
+    }
 
 
-def dataset_tables(manifests: Mapping[str, Mapping[str, Any]]) -> list[Table]:
-    """Lay out the `subsets` of the manifests of prepare (task -> manifest).
+def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """Lay out the `subsets` in the descriptions of prepared data (task -> description).
 
     Words are separated by white space. Raises DataError for a subset that fits neither table.
     Source: `apn-tab:nmt`, `apn-tab:asr`.
     """
     rows: dict[str, list[Row]] = {label: [] for label in _LAYOUTS}
-    for task, manifest in manifests.items():
-        for number, subset in enumerate(manifest.get("subsets", ())):
+    for task, description in descriptions.items():
+        for number, subset in enumerate(description.get("subsets", ())):
             label = _table_label(task, subset)
             rows[label].append(_row(task, subset, _LAYOUTS[label], rule=number == 0))
     return [_table(label, rows_of_table) for label, rows_of_table in rows.items() if rows_of_table]

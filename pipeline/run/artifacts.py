@@ -1,158 +1,322 @@
-"""A folder of results that says what is in it and what it was made from, so that none is mixed."""
+"""Artifacts: the folders that stages write. Each is complete or absent and has one manifest.
+
+Every artifact holds a `manifest.json` with the same keys:
+
+| key | content |
+|---|---|
+| stage | the stage that wrote it |
+| code | digest of the sources that made it |
+| settings | digest of the settings that its content depends on |
+| made_from | input -> digest: prepared files, members, parts of other artifacts |
+| digest | sha256 of the four above and of `parts`; known before the artifact is made |
+| files | name -> `bytes` and `sha256`, which is null for files that are not hashed |
+| parts | name -> digest, for a folder of parts; otherwise empty |
+| description | what the stage says about the content (counts, reasons); otherwise empty |
+
+A part (one trained member, one decoded store) is an artifact inside a folder of parts. Its digest
+tells whether it can be kept when a run is resumed. The files of parts are checked by size only,
+since hashing checkpoints and stores takes minutes at the size of the paper: model.json holds the
+hashes of the weights, which are checked when members are loaded, and stores are validated when they
+are opened. Every other file is hashed.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
-import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from pipeline.errors import DataError
-from pipeline.run.files import complete_folder, file_sha256, read_json, write_json
+from pipeline.run.files import (
+    complete_folder,
+    digest,
+    file_sha256,
+    read_json,
+    remove,
+    run_again,
+    write_json,
+)
 
+_log = logging.getLogger(__name__)
 _MANIFEST = "manifest.json"
-_PART = "part.json"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class PartFolder:
-    """The parts that a folder should hold: name -> digest of settings and inputs.
+@dataclass(frozen=True)
+class Provenance:
+    """What an artifact is made from.
 
-    beside: files that the stage itself puts there.
+    code, settings: digests; made_from: input -> digest.
     """
 
-    def __init__(self, root: Path, parts: Mapping[str, str], beside: Collection[str] = ()) -> None:
-        self.root = root
-        self.parts = dict(parts)
-        self._own = {*parts, *beside, _MANIFEST}
+    stage: str
+    code: str
+    settings: str
+    made_from: Mapping[str, str]
 
-    def missing(self) -> list[str]:
-        """Names of the parts that are not there or not whole, or were made from something else."""
-        return _not_made(self.root, self.parts)
-
-    @contextmanager
-    def building(self, name: str) -> Iterator[Path]:
-        """A temporary folder that becomes part `name` when the block ends without error."""
-        with complete_folder(self.root / name) as folder:
-            yield folder
-            made = {"digest": self.parts[name], "name": name, "file_bytes": _file_bytes(folder)}
-            write_json(folder / _PART, made)
-
-    def write_manifest(self) -> None:
-        """Delete what does not belong here and list the parts; DataError if one is missing.
-
-        Whoever reads the parts at this moment finds a manifest: the old one or the new.
-        """
-        missing = self.missing()
-        if missing:
-            raise DataError(f"{self.root}: parts must all be made, missing {', '.join(missing)}")
-        self.root.mkdir(parents=True, exist_ok=True)  # where there is no part to make
-        for path in self.root.iterdir():
-            if path.name in self._own:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-        write_json(self.root / _MANIFEST, self.parts)
+    @property
+    def digest(self) -> str:
+        """sha256 (hex) of all of it. Equal digests mean equal results."""
+        return _digest_of(_plain(self))
 
 
-def read_manifest(root: Path) -> dict[str, str]:
-    """Name -> digest of the parts of a folder.
+def _plain(provenance: Provenance) -> dict[str, Any]:
+    return vars(provenance) | {"made_from": dict(provenance.made_from)}
 
-    Raises DataError where there is no manifest, or where it does not list the parts that are there,
-    as they are: a run that was to replace the parts did not end, or a file was lost.
+
+def _digest_of(manifest: Mapping[str, Any]) -> str:
+    names = ("stage", "code", "settings", "made_from")
+    return digest(*(manifest[name] for name in names), manifest.get("parts", {}))
+
+
+@contextmanager
+def new_artifact(folder: Path, provenance: Provenance, *, hashed: bool = True) -> Iterator[Path]:
+    """Yield a temporary folder that replaces `folder` if the block ends without an error.
+
+    Its manifest is written at the end of the block.
     """
-    stage = root.parent.name
-    manifest: dict[str, str] = read_json(root / _MANIFEST, stage)
-    there = {path.parent.name for path in root.glob(f"[!.]*/{_PART}")}
-    other = [*_not_made(root, manifest), *sorted(there - manifest.keys())]
-    if other:
-        raise DataError(
-            f"{root} must hold the parts of its manifest, got others or damaged ones for "
-            f"{', '.join(other)}: run python -m stages.{stage} again"
-        )
+    with complete_folder(folder) as temporary:
+        yield temporary
+        write_manifest(temporary, provenance, hashed=hashed)
+
+
+def _names(folder: Path) -> list[str]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in paths]
+
+
+def write_manifest(
+    folder: Path,
+    provenance: Provenance,
+    names: Iterable[str] | None = None,
+    *,
+    parts: Mapping[str, str] = _NOTHING,
+    description: Mapping[str, Any] = _NOTHING,
+    hashed: bool = True,
+) -> None:
+    """Write the manifest of a folder, as the last step: a folder with a manifest is complete.
+
+    names: the files that the manifest lists, by default all; parts: name -> digest.
+    """
+    names = _names(folder) if names is None else names
+    files = {name: _entry(folder / name, hashed) for name in names}
+    content = _plain(provenance)
+    content |= {"files": files, "parts": dict(parts), "description": dict(description)}
+    write_json(folder / _MANIFEST, content | {"digest": _digest_of(content)})
+
+
+def _entry(path: Path, hashed: bool) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": file_sha256(path) if hashed else None}
+
+
+class Artifact:
+    """A folder that stage `stage` wrote, read through its manifest.
+
+    Raises DataError if the manifest is missing or damaged. With `required=False` a folder without a
+    manifest, such as one that another program wrote, is taken as it is, with a warning.
+    """
+
+    def __init__(self, folder: Path, stage: str, *, required: bool = True) -> None:
+        self.folder = folder
+        self.stage = stage
+        self._manifest: dict[str, Any] | None = None
+        path = folder / _MANIFEST
+        if required or path.exists():
+            self._manifest = _read_manifest(path, stage)
+        else:
+            _log.warning("%s: no such file, so the content of its folder is not checked", path)
+
+    @property
+    def digest(self) -> str | None:
+        """Digest of what the artifact is made from; None without a manifest."""
+        return None if self._manifest is None else self._manifest["digest"]
+
+    @property
+    def as_input(self) -> dict[str, str]:
+        """Entry in `made_from` of what is made from this artifact; empty without a manifest."""
+        return {} if self.digest is None else {f"{self.stage}/{self.folder.name}": self.digest}
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the stage wrote about the content; empty without a manifest."""
+        return {} if self._manifest is None else dict(self._manifest["description"])
+
+    def names(self, prefix: str = "", suffix: str = "") -> list[str]:
+        """Names of the files, relative to the folder, in order."""
+        if self._manifest is not None:
+            names = sorted(self._manifest["files"])
+        else:
+            names = _names(self.folder)
+        return [name for name in names if name.startswith(prefix) and name.endswith(suffix)]
+
+    def sha256(self, name: str) -> str:
+        """Hash of a file as it was written."""
+        entry = {} if self._manifest is None else self._manifest["files"].get(name, {})
+        return entry.get("sha256") or file_sha256(self.file(name))
+
+    def file(self, name: str) -> Path:
+        """Path of a file. Raises DataError if it is missing, not listed, or has changed."""
+        path = self.folder / name
+        if not path.is_file():
+            raise DataError(f"{path}: no such file. {run_again(self.stage)}")
+        if self._manifest is None:
+            return path
+        entry = self._manifest["files"].get(name)
+        if entry is None:
+            raise DataError(f"{path}: not listed in {_MANIFEST}. {run_again(self.stage)}")
+        actual = _entry(path, hashed=entry["sha256"] is not None)
+        if actual != entry:
+            raise DataError(
+                f"{path}: changed since stage {self.stage} wrote it "
+                f"({_words(actual)}, expected {_words(entry)}). {run_again(self.stage)}"
+            )
+        return path
+
+    def check(self, made_from: Mapping[str, str] = _NOTHING) -> None:
+        """Raise DataError if a file has changed, or if an input is not one it was made from."""
+        if self._manifest is None:
+            return
+        for name in self._manifest["files"]:
+            self.file(name)
+        recorded = self._manifest["made_from"]
+        outdated = [name for name, value in made_from.items() if recorded.get(name) != value]
+        if outdated:
+            raise DataError(
+                f"{self.folder}: not made from the present {', '.join(outdated)}. "
+                f"{run_again(self.stage)}"
+            )
+
+    def parts(self) -> dict[str, str]:
+        """Digest of each part. Raises DataError if a part is missing, damaged or unexpected."""
+        parts: dict[str, str] = {} if self._manifest is None else dict(self._manifest["parts"])
+        unexpected = {
+            path.name
+            for path in self.folder.iterdir()
+            if not path.name.startswith(".") and (path / _MANIFEST).exists()
+        } - parts.keys()
+        wrong = [*_incomplete(self.folder, self.stage, parts), *sorted(unexpected)]
+        if wrong:
+            raise DataError(
+                f"{self.folder}: parts are missing, damaged or not in {_MANIFEST} "
+                f"({', '.join(wrong)}). {run_again(self.stage)}"
+            )
+        return parts
+
+
+def _words(entry: Mapping[str, Any]) -> str:
+    return f"{entry['bytes']} bytes, sha256 {entry['sha256']}"
+
+
+def _read_manifest(path: Path, stage: str) -> dict[str, Any]:
+    manifest: dict[str, Any] = read_json(path, stage)
+    try:
+        if manifest["digest"] != _digest_of(manifest):
+            raise ValueError("its digest does not match its content")
+        if manifest["stage"] != stage:
+            raise ValueError(f"written by stage {manifest['stage']}")
+        if not all(entry.keys() == {"bytes", "sha256"} for entry in manifest["files"].values()):
+            raise ValueError("an entry of files without bytes and sha256")
+        dict(manifest["parts"])
+        dict(manifest["description"])
+    except KeyError as error:
+        raise _not_a_manifest(path, stage, f"no {error}") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _not_a_manifest(path, stage, str(error)) from None
     return manifest
 
 
-def _not_made(root: Path, parts: Mapping[str, str]) -> list[str]:
-    return [name for name, expected in parts.items() if _made_from(root / name) != expected]
+def _not_a_manifest(path: Path, stage: str, reason: str) -> DataError:
+    return DataError(f"{path}: not a manifest of stage {stage} ({reason}). {run_again(stage)}")
 
 
-def _made_from(part: Path) -> str | None:
+def _incomplete(root: Path, stage: str, parts: Mapping[str, str]) -> list[str]:
+    """Names of the parts that are missing or damaged, or made from other inputs."""
+    return [name for name, value in parts.items() if not _has_digest(root / name, stage, value)]
+
+
+def is_complete(folder: Path, provenance: Provenance) -> bool:
+    """Whether a folder is undamaged and made from exactly this."""
+    return _has_digest(folder, provenance.stage, provenance.digest)
+
+
+def _has_digest(folder: Path, stage: str, expected: str) -> bool:
     try:
-        made = json.loads((part / _PART).read_text(encoding="utf-8"))
-        # A cut or a missing file is found by its size; reading all weights would take minutes.
-        whole = made["file_bytes"].items() <= _file_bytes(part).items()
-        return str(made["digest"]) if whole else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+        artifact = Artifact(folder, stage)
+        artifact.check()
+    except DataError:
+        return False
+    return artifact.digest == expected
 
 
-def _file_bytes(folder: Path) -> dict[str, int]:
-    return {
-        path.relative_to(folder).as_posix(): path.stat().st_size
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != _PART
-    }
+def made_once(folder: Path, provenance: Provenance, make: Callable[[Path], None]) -> Artifact:
+    """Return the artifact at `folder`; let `make` fill it if it is not complete."""
+    if not is_complete(folder, provenance):
+        with new_artifact(folder, provenance) as temporary:
+            make(temporary)
+    return Artifact(folder, provenance.stage)
 
 
-_log = logging.getLogger(__name__)
+class PartFolder:
+    """A folder of parts that a stage makes side by side and resumes by their digests.
 
-
-def seal(folder: Path, made_from: Mapping[str, str]) -> None:
-    """Write manifest.json: sha256 of every file, and digest of every decode behind them."""
-    files = {
-        path.relative_to(folder).as_posix(): file_sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    write_json(folder / _MANIFEST, {"files": files, "made_from": dict(made_from)})
-
-
-def check_seal(folder: Path, made_from: Mapping[str, str]) -> None:
-    """Refuse a folder {stage}/{task} of which a file is another, or that is of other decodes.
-
-    made_from: part -> digest of the decodes that are there. Raises DataError naming file and stage.
-    Without a manifest, as where another program wrote the folder, a warning says that it is taken
-    as it is.
+    parts: name -> what the part is made from; beside: JSON files (name -> content) of the folder
+    itself.
     """
-    path, stage = folder / _MANIFEST, folder.parent.name
-    if not path.exists():
-        _log.warning("%s is not there: whether its folder is whole is not known", path)
-        return
-    sealed = read_json(path, stage)
-    again = f"run python -m stages.{stage} again"
-    if not all(isinstance(sealed.get(name), dict) for name in ("files", "made_from")):
-        raise DataError(f"{path} must have files and made_from, got a damaged file: {again}")
-    for name, written in sealed["files"].items():
-        found = file_sha256(folder / name) if (folder / name).is_file() else "no file"
-        if found != written:
-            raise DataError(f"{folder / name} must have the sha256 {written}, got {found}: {again}")
-    other = [part for part in made_from if sealed["made_from"].get(part) != made_from[part]]
-    if other:
-        raise DataError(
-            f"{folder} must be made from the decodes that are there, got older ones or none of "
-            f"{', '.join(other)}: {again}"
+
+    def __init__(
+        self,
+        root: Path,
+        stage: str,
+        parts: Mapping[str, Provenance],
+        beside: Mapping[str, Any] = _NOTHING,
+    ) -> None:
+        self.root = root
+        self.stage = stage
+        self.beside = beside
+        self.parts = {name: provenance.digest for name, provenance in parts.items()}
+        self._provenance = dict(parts)
+
+    def missing(self) -> list[str]:
+        """Names of the parts that are missing or damaged, or made from other inputs."""
+        return _incomplete(self.root, self.stage, self.parts)
+
+    @contextmanager
+    def building(self, name: str) -> Iterator[Path]:
+        """Yield a temporary folder that becomes part `name` if the block ends without an error."""
+        with new_artifact(self.root / name, self._provenance[name], hashed=False) as folder:
+            yield folder
+
+    def write_manifest(self) -> None:
+        """Write the files beside the parts and the manifest, and delete unexpected files.
+
+        Readers find the old manifest or the new one at every moment. Raises DataError if a part is
+        missing.
+        """
+        missing = self.missing()
+        if missing:
+            raise DataError(
+                f"{self.root}: parts are missing ({', '.join(missing)}). {run_again(self.stage)}"
+            )
+        self.root.mkdir(parents=True, exist_ok=True)
+        for path in self.root.iterdir():
+            if path.name not in {*self.parts, *self.beside, _MANIFEST}:
+                remove(path)
+        for name, content in self.beside.items():
+            write_json(self.root / name, content)
+        write_manifest(self.root, self._combined(), self.beside, parts=self.parts)
+
+    def _combined(self) -> Provenance:
+        """What all parts together are made from."""
+        provenance = [self._provenance[name] for name in sorted(self.parts)]
+        made_from = {name: sha256 for one in provenance for name, sha256 in one.made_from.items()}
+        codes = sorted({part.code for part in provenance})
+        return Provenance(
+            self.stage,
+            codes[0] if len(codes) == 1 else digest(codes),
+            digest([part.settings for part in provenance]),
+            made_from,
         )
-
-
-def sealed_file(folder: Path, name: str) -> Path:
-    """A file of a folder {stage}/{task}: DataError where its manifest says that it is another.
-
-    Where there is no manifest, or it does not list the file, it is taken as it is.
-    """
-    path, manifest = folder / name, folder / _MANIFEST
-    if not manifest.is_file():
-        return path
-    stage = folder.parent.name
-    files = read_json(manifest, stage).get("files")
-    written = files.get(name) if isinstance(files, dict) else None
-    found = file_sha256(path) if path.is_file() else "no file"
-    if written not in (None, found):
-        raise DataError(
-            f"{path} must have the sha256 that stage {stage} wrote down, {written}, got {found}: "
-            f"run python -m stages.{stage} again"
-        )
-    return path

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
+from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import ConfigError
+from pipeline.run.artifacts import Provenance
 from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import ROOT
+from pipeline.run.settings import ROOT, PipelineConfig, plain
 
 
 def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
@@ -43,6 +45,21 @@ def declared_params(stage: str) -> list[str] | None:
             if path.endswith("resolved.yaml"):
                 return [str(key) for key in keys]
     return None
+
+
+def provenance(
+    config: PipelineConfig,
+    stage: str,
+    made_from: Mapping[str, str],
+    *implementations: Callable[..., Any],
+) -> Provenance:
+    """Return what the folder of a stage is made from: its code, settings and inputs.
+
+    The settings are those that the stage may read; made_from: input -> digest.
+    """
+    keys = declared_params(stage) or []
+    settings = {key: plain(OmegaConf.select(cast(DictConfig, config), key)) for key in keys}
+    return Provenance(stage, code_digest(stage, *implementations), digest(settings), made_from)
 
 
 @cache

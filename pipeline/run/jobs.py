@@ -64,7 +64,7 @@ def run_shards(config: PipelineConfig, folder: PartFolder, shards: Mapping[str, 
 
 def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> int:
     """Run this stage once for each value of setting `part`, as one multirun; its exit code."""
-    command = [sys.executable, "-m", f"stages.{folder.root.parent.name}", "--multirun"]
+    command = [sys.executable, "-m", f"stages.{folder.stage}", "--multirun"]
     command += [
         f"from_config={_quoted(str(config.from_config))}",
         f"io.root={_quoted(config.io.root)}",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.run.files import digest, file_sha256, read_json
+from pipeline.run.artifacts import Artifact
+from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import MACHINE_KEYS, ROOT, PipelineConfig
 from pipeline.tracking.experiment import metric_name, open_experiment, taking
 from pipeline.tracking.log import RunLog, ended
@@ -44,21 +45,19 @@ def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
             ),
             [InputTag("mlflow.data.context", context)],
         )
-        for name, hashes in _hashes(prepared / "manifest.json", place).items()
+        for name, hashes in _hashes(prepared, place).items()
         if place == "test" or name == "train"
     ]
 
 
-def _hashes(manifest: Path, place: str) -> dict[str, dict[str, str]]:
-    """Name of a set -> file -> sha256, of the files of a manifest that lie in `place`."""
-    if not manifest.is_file():
+def _hashes(prepared: Path, place: str) -> dict[str, dict[str, str]]:
+    """Name of a set -> file -> sha256, for the files in `place`."""
+    if not (prepared / "manifest.json").is_file():
         return {}
-    files = read_json(manifest, "prepare").get("files", {})
+    artifact = Artifact(prepared, "prepare")
     sets: dict[str, dict[str, str]] = defaultdict(dict)
-    for path, sha256 in files.items():
-        folder, _, name = path.partition("/")
-        if folder == place:
-            sets[PurePosixPath(name).name.partition(".")[0]][path] = sha256
+    for path in artifact.names(f"{place}/"):
+        sets[PurePosixPath(path).name.partition(".")[0]][path] = artifact.sha256(path)
     return dict(sets)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.run.artifacts import Artifact
 from pipeline.run.settings import ROOT
 from pipeline.store import open_store
 from tests.docs.pages import blocks
@@ -123,7 +124,7 @@ def test_ids_and_pieces_are_those_that_the_models_were_trained_with(folder: Path
         "dict.en.txt",
         "dict.de.txt",
     }
-    manifest = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))
+    manifest = Artifact(prepared, "prepare").description
     assert "train" not in manifest["counts"]["split"]
     assert manifest["absent_sets"] == {}
     counts = manifest["counts"]["test_sets"]

@@ -76,11 +76,11 @@ def test_case_19_killed_training_goes_on(
     whole = undisturbed.run.root / "train" / "nmt_ende"
     trained = clone / "outputs" / "train" / "nmt_ende"
     for seed in (1, 2):  # of the case before
-        (trained / f"seed_{seed}" / "part.json").unlink(missing_ok=True)
+        (trained / f"seed_{seed}" / "manifest.json").unlink(missing_ok=True)
     _kill_before(file, clone, tmp_path)
     assert (
-        not (trained / "seed_1" / "part.json").exists()
-        or not (trained / "seed_2" / "part.json").exists()
+        not (trained / "seed_1" / "manifest.json").exists()
+        or not (trained / "seed_2" / "manifest.json").exists()
     )
     again = subprocess.run(
         REPRO, cwd=clone, env=environment_of_copy(), capture_output=True, text=True, check=False

@@ -15,6 +15,7 @@ from pipeline.run.artifacts import PartFolder
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 from stages.metrics import metrics
+from tests.artifacts import made_by
 
 WORDS = ["a", "b", "c", "d", "e"]
 N = 12
@@ -56,7 +57,9 @@ class Run:
 
     def write(self) -> None:
         folder = PartFolder(
-            self.root / "decode" / self.task, {part: part for part, _, _ in self.stores}
+            self.root / "decode" / self.task,
+            "decode",
+            {part: made_by("decode", part) for part, _, _ in self.stores},
         )
         for part, attributes, with_references in self.stores:
             with folder.building(part) as path:

@@ -24,6 +24,7 @@ import os, sys, time
 from pathlib import Path
 from pipeline.errors import DataError
 from pipeline.run.artifacts import PartFolder
+from tests.artifacts import made_by
 from pipeline.run.application import run
 from pipeline.run.jobs import run_parts
 
@@ -167,7 +168,8 @@ def test_missing_from_config_is_named(tmp_path: Path) -> None:
 
 
 PARTS = """
-folder = PartFolder(Path(config.io.root) / "train" / "parts", {"a": "1", "b": "1", "c": "1"})
+parts = dict.fromkeys("abc", made_by("train"))
+folder = PartFolder(Path(config.io.root) / "train" / "parts", "train", parts)
 if config.part is None:
     print("made", run_parts(config, folder, int(os.environ.get("PARTS_PER_JOB", "1"))))
 elif config.part == "b" and not (Path(config.io.root) / "mended").exists():
@@ -239,7 +241,7 @@ def test_second_run_of_a_stage_is_refused(tmp_path: Path) -> None:
 
 
 WAITING_PART = """
-folder = PartFolder(Path(config.io.root) / "train" / "parts", {"a": "1"})
+folder = PartFolder(Path(config.io.root) / "train" / "parts", "train", {"a": made_by("train")})
 if config.part is None:
     run_parts(config, folder)
 else:
@@ -307,7 +309,7 @@ def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path
     second.communicate(timeout=60)
     assert second.returncode == 0
     assert [path.name for path in (tmp_path / "out" / "train" / "parts" / "a").iterdir()] == [
-        "part.json"
+        "manifest.json"
     ]
 
 

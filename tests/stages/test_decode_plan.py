@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline.errors import PipelineError
-from pipeline.run.artifacts import PartFolder
+from pipeline.run.artifacts import Artifact, PartFolder
 from pipeline.run.settings import PipelineConfig
 from pipeline.store import open_store
 from stages.decode import decode
@@ -60,7 +60,7 @@ def test_all_parts_are_decoded_and_unexpected_files_removed(
 ) -> None:
     decode(settings(root))
     folder = root / "decode" / "nmt_ende"
-    parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    parts = Artifact(folder, "decode").parts()
     assert set(parts) == {
         *(f"random_init.{kind}.{role}" for kind in ("prex", "expr") for role in SEARCHED),
         *(f"random_init.teacher_forcing.{role}" for role in IN_DOMAIN + ONLY_SCORED),

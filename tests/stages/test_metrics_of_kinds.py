@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.artifacts import list_files
 from tests.stages.made_run import SEEDS, N, Run
 
 SETS = ("newstest14", "PRM")
@@ -113,7 +113,7 @@ def test_absent_test_sets_are_listed_with_their_reason(run: Run) -> None:
     folder = run.root / "prepare" / "nmt_ende"
     folder.mkdir(parents=True)
     absent = {"absent_sets": {"LTO": "data.librispeech is null", "of another config": "gone"}}
-    (folder / "manifest.json").write_text(json.dumps(absent), encoding="utf-8")
+    list_files(folder, "prepare", absent)
     cells = run.cells()
     assert cells["LTO", "-", "-", "", "", ""]["reason"] == "data.librispeech is null"
     assert {key[0] for key in cells} == {"newstest14", "PRM", "L-FR", "L-DE", "L-DEDE", "LTO"}

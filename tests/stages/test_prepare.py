@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.run.files import file_sha256
+from pipeline.run.artifacts import Artifact
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.prepared_rows import read_rows
@@ -65,9 +64,9 @@ def test_case_17_a_folder_of_any_name_holds_what_the_next_stages_read(prepared: 
 
 
 def test_manifest_holds_counts_versions_and_hashes(prepared: Path) -> None:
-    manifest = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))
-    assert set(manifest["files"]) == FILES
-    assert all(file_sha256(prepared / name) == one for name, one in manifest["files"].items())
+    manifest = Artifact(prepared, "prepare").description
+    Artifact(prepared, "prepare").check()
+    assert set(Artifact(prepared, "prepare").names()) == FILES
     assert manifest["packages"]["libreoffice-help-de"]["version"] == "1.0"
     assert manifest["licence"] == "MPL-2.0"
     subsets = {(one["subset"], one["language"]) for one in manifest["subsets"]}
@@ -109,7 +108,7 @@ def test_training_can_be_cut_without_touching_the_sets(
 ) -> None:
     prepare(_settings(tmp_path, help_packages, "data.train_sentences=40"))
     folder = tmp_path / "prepare" / "nmt_ende"
-    split = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["counts"]["split"]
+    split = Artifact(folder, "prepare").description["counts"]["split"]
     assert split["train"] == 40
     assert split["train_dropped_over_train_sentences"] > 0
     sources = [row.source for row in read_rows(folder / "test" / "newstest14.jsonl")]
@@ -155,7 +154,7 @@ def test_a_third_pair_is_a_yaml_and_no_code(help_packages: Path, tmp_path: Path)
 def test_absent_set_has_its_reason_and_librispeech_gives_it(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
-    manifest = json.loads((prepared / "manifest.json").read_text(encoding="utf-8"))
+    manifest = Artifact(prepared, "prepare").description
     reason = "data.librispeech names no folder with LibriSpeech's test-other"
     assert manifest["absent_sets"] == {"LTO": reason}
     for subset in ("test-clean", "test-other"):
@@ -198,7 +197,7 @@ def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
     assert [row.reference for row in rows] == odd
     assert rows[1].source_pieces == rows[2].source_pieces == []
     assert len(rows[6].source_pieces) >= 5000
-    absent = json.loads((folder / "manifest.json").read_text())["absent_sets"]
+    absent = Artifact(folder, "prepare").description["absent_sets"]
     assert absent["L-FR"] == absent["L-FREN"] == "my own text has no side in fr"
 
 
@@ -236,14 +235,14 @@ def test_a_side_that_the_pair_lacks_is_of_the_edition_for_another_pair(
     )
     prepare(_settings(tmp_path, help_packages, *overrides))
     folder = tmp_path / "prepare" / "nmt_ende"
-    absent = json.loads((folder / "manifest.json").read_text())["absent_sets"]
+    absent = Artifact(folder, "prepare").description["absent_sets"]
     assert set(absent) == {"L-FR", "L-FREN", "LTO"}
     fetch = "run sacrebleu -t wmt14 -l en-fr --echo src ref"
     assert absent["L-FR"] == f"sacrebleu's cache holds no wmt14 of en-fr: {fetch}"
 
     _wmt(tmp_path / "cache", "en-fr", 3)
     prepare(_settings(tmp_path, help_packages, *overrides))
-    assert set(json.loads((folder / "manifest.json").read_text())["absent_sets"]) == {"LTO"}
+    assert set(Artifact(folder, "prepare").description["absent_sets"]) == {"LTO"}
     flipped, forced, german = (
         read_rows(folder / "test" / f"{role}.jsonl") for role in ("L-FR", "L-FREN", "L-DE")
     )

@@ -13,6 +13,7 @@ import soundfile
 from hydra import compose, initialize_config_dir
 
 from pipeline.errors import DataError
+from pipeline.run.artifacts import Artifact
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.pipeline.data.speech.conftest import WriteAudio, write_audio
@@ -126,7 +127,7 @@ def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None
         (f"{_RECORDING}-1.wav#t=1.00,1.50", "café"),
     ]
     assert [row["reference"] for row in _rows("C-FR")] == ["où est l'hôtel", "elle dit non déjà"]
-    manifest = json.loads(Path("outputs/prepare/asr/manifest.json").read_text(encoding="utf-8"))
+    manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
     # Half a second of the meeting, of the speaker's own headset; whole clips of a second.
     assert (_frames("AMI"), _frames("C-FR")) == ([50, 50], [100, 100])
     counts = manifest["counts"]
@@ -149,7 +150,7 @@ def test_sizes_are_told_and_what_is_beyond_the_paper_may_be_absent(
     settings: PipelineConfig,
 ) -> None:
     prepare(settings)
-    manifest = json.loads(Path("outputs/prepare/asr/manifest.json").read_text(encoding="utf-8"))
+    manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
     told = " ".join(manifest["not_as_in_the_paper"])
     assert "AMI has 2 sentences where the paper's AMI, evaluation part has 12,643" in told
     assert "C-FR has 2 sentences where the paper's Common Voice FR, test part has 14,760" in told

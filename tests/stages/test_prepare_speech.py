@@ -11,6 +11,7 @@ import soundfile
 from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.run.artifacts import Artifact
 from pipeline.run.files import file_sha256
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.prepare import prepare
@@ -80,15 +81,16 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
         prepare(settings)
         made.append(tmp_path / name / "prepare" / "asr")
     folder = made[0]
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = Artifact(folder, "prepare").description
     roles = ("LTC", "LTO", "AMI")
-    assert set(manifest["files"]) == {
+    artifacts = [Artifact(folder, "prepare") for folder in made]
+    assert set(artifacts[0].names()) == {
         *("units.model", "units.vocab", "data_card.md", "dev.h5", "dev.jsonl"),
         *("fairseq/dict.en.txt", "fairseq/train.h5", "fairseq/valid.h5"),
         *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
     }
-    for name, sha256 in manifest["files"].items():
-        assert file_sha256(made[1] / name) == sha256, name
+    for name in artifacts[0].names():
+        assert artifacts[1].sha256(name) == file_sha256(folder / name), name
 
     dictionary = Dictionary.load(str(folder / "fairseq" / "dict.en.txt"))
     with h5py.File(folder / "fairseq" / "train.h5") as file:
@@ -125,7 +127,7 @@ def test_letters_cover_words_that_were_never_trained_on(
             f"data.packages='{help_packages}'",
         )
     )
-    manifest = json.loads((tmp_path / "prepare" / "asr" / "manifest.json").read_text())
+    manifest = Artifact(tmp_path / "prepare" / "asr", "prepare").description
     assert {one["unknown_reference_pieces"] for one in _of_test_sets(manifest)} == {0}
 
 
@@ -140,7 +142,7 @@ def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_pat
     )  # fmt: skip
     prepare(settings)
     folder = tmp_path / "out" / "prepare" / "asr"
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = Artifact(folder, "prepare").description
     assert manifest["absent_sets"] == {"LTO": "data.speech.test_other names no corpus"}
     assert {one["subset"]: one["utterances"] for one in manifest["subsets"]} == {
         "train": "10",
@@ -171,7 +173,7 @@ def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
     settings = _settings(tmp_path / "out", *overrides, "data.test_sentences=100")
     prepare(settings)
     folder = tmp_path / "out" / "prepare" / "asr"
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = Artifact(folder, "prepare").description
     audio = {1: "empty", 2: "unreadable", 3: "unreadable", 4: "too_short"}
     faults = {f"84/121123/84-121123-{number:04d}.flac": one for number, one in audio.items()}
     lost = {"84/121123/84-121123-0099.flac": "transcript without audio"}
@@ -210,7 +212,7 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
         )
     )
     folder = tmp_path / "out" / "prepare" / "asr"
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = Artifact(folder, "prepare").description
     sizes = [int(one["utterances"]) for one in manifest["subsets"]]
     assert sum(sizes) == 40
     assert all(size % 2 == 0 < size for size in sizes)

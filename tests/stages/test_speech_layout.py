@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf, open_dict
 
-from pipeline.run.artifacts import PartFolder
+from pipeline.run.artifacts import Artifact, PartFolder
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.decode import decode
 from stages.metrics import metrics
@@ -98,7 +97,7 @@ def test_a_librispeech_folder_of_ten_utterances_goes_through_the_whole_pipeline(
         stage(settings())
 
     out = tmp_path / "out"
-    parts = json.loads((out / "decode" / "asr" / "manifest.json").read_text())
+    parts = Artifact(out / "decode" / "asr", "decode").parts()
     assert {"random_init.prex.LTC", "random_init.teacher_forcing.LTO", "seed_2.beam.LTC"} < {*parts}
     cells = _cells(out / "metrics" / "asr" / "cells.csv")
     shown = _cells(out / "tables" / "results.csv")

@@ -6,16 +6,18 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.run.files import write_json
+from pipeline.run.artifacts import write_manifest
 from stages.metrics import metrics
 from stages.tables import tables
 from stages.uncertainty import uncertainty
+from tests.artifacts import list_files, made_by
 from tests.stages.made_run import Run, settings
 
 STAGES = {"uncertainty": uncertainty, "metrics": metrics, "tables": tables}
@@ -32,7 +34,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepared = root / "prepare" / "nmt_ende"
     prepared.mkdir(parents=True)
     (prepared / "data_card.md").write_text("# Data\n", encoding="utf-8")
-    write_json(prepared / "manifest.json", {"files": {}, "subsets": []})
+    list_files(prepared, "prepare", {"subsets": []})
     for stage in STAGES.values():
         stage(settings(root))
     return root
@@ -91,11 +93,11 @@ def nan_measure(root: Path) -> None:
 
 def decoded_again(root: Path) -> None:
     """As `stages.decode` leaves it after other settings, with the measures of the old decode."""
-    part = root / "decode" / "nmt_ende" / PREX / "part.json"
-    made = json.loads(part.read_text(encoding="utf-8")) | {"digest": "other"}
-    write_json(part, made)
-    manifest = root / "decode" / "nmt_ende" / "manifest.json"
-    write_json(manifest, json.loads(manifest.read_text(encoding="utf-8")) | {PREX: "other"})
+    folder = root / "decode" / "nmt_ende"
+    write_manifest(folder / PREX, made_by("decode", "other"), ["store.h5"], hashed=False)
+    parts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["parts"]
+    parts[PREX] = made_by("decode", "other").digest
+    write_manifest(folder, made_by("decode"), [], parts=parts)
 
 
 def of_another_task(stage: str) -> Spoil:
@@ -112,6 +114,10 @@ def of_another_task(stage: str) -> Spoil:
     return spoil
 
 
+def described(description: dict[str, Any]) -> Spoil:
+    return lambda root: list_files(root / "prepare" / "nmt_ende", "prepare", description)
+
+
 def bit_flipped_store(root: Path) -> None:
     path = root / "decode" / "nmt_ende" / PREX / "store.h5"
     content = bytearray(path.read_bytes())
@@ -125,7 +131,9 @@ def measured_otherwise(root: Path) -> None:
 
 
 DAMAGED = r"manifest\.json: damaged JSON"
-AGAIN = r"run python -m stages\.{} again"
+AGAIN = r"Run python -m stages\.{} again\."
+CHANGED = "changed since stage"
+MISSING = r": no such file\. Run"
 CELLS, DRAWS = "metrics/nmt_ende/cells.csv", "metrics/nmt_ende/draws.parquet"
 FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
 
@@ -134,29 +142,33 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
     ("spoil", "stage", "words"),
     [
         (written("decode/nmt_ende/manifest.json", "[]"), "uncertainty", DAMAGED),
-        (cut(f"decode/nmt_ende/{PREX}/store.h5"), "uncertainty", f"damaged ones for {PREX}"),
+        (
+            cut(f"decode/nmt_ende/{PREX}/store.h5"),
+            "uncertainty",
+            rf"missing, damaged or not in manifest\.json \({PREX}\)",
+        ),
         (
             swapped(
-                f"decode/nmt_ende/{PREX}/part.json",
-                "decode/nmt_ende/random_init.prex.PRM/part.json",
+                f"decode/nmt_ende/{PREX}/manifest.json",
+                "decode/nmt_ende/random_init.prex.PRM/manifest.json",
             ),
             "uncertainty",
-            "others or damaged ones for",
+            "parts are missing, damaged",
         ),
         (bit_flipped_store, "uncertainty", "store.h5: dataset /.* must be readable"),
         (cut(f"{MEASURES}/sequence.parquet"), "metrics", AGAIN.format("uncertainty")),
-        (folder_instead(f"{MEASURES}/token.parquet"), "metrics", "token.parquet.* got no file"),
-        (lost(f"{MEASURES}/checks.json"), "metrics", r"checks\.json.* got no file"),
-        (nan_measure, "metrics", r"sequence\.parquet must have the sha256"),
+        (folder_instead(f"{MEASURES}/token.parquet"), "metrics", f"token.parquet{MISSING}"),
+        (lost(f"{MEASURES}/checks.json"), "metrics", rf"checks\.json{MISSING}"),
+        (nan_measure, "metrics", rf"sequence\.parquet: {CHANGED}"),
         (
             swapped(
                 f"{MEASURES}/sequence.parquet", f"uncertainty/nmt_ende/{EXPR}/sequence.parquet"
             ),
             "metrics",
-            r"sequence\.parquet must have the sha256",
+            rf"sequence\.parquet: {CHANGED}",
         ),
-        (decoded_again, "metrics", f"made from the decodes that are there, .* of {PREX}"),
-        (of_another_task("uncertainty"), "metrics", "made from the decodes that are there"),
+        (decoded_again, "metrics", f"not made from the present {PREX}"),
+        (of_another_task("uncertainty"), "metrics", "not made from the present"),
         (
             written("uncertainty/nmt_ende/manifest.json", "{"),
             "metrics",
@@ -165,7 +177,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (
             written("uncertainty/nmt_ende/manifest.json", "{}"),
             "metrics",
-            "must have files and made",
+            "not a manifest of stage uncertainty",
         ),
         (
             written("prepare/nmt_ende/manifest.json", "[1]"),
@@ -173,17 +185,17 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
             DAMAGED,
         ),
         (
-            written("prepare/nmt_ende/manifest.json", '{"absent_sets": null}'),
+            described({"absent_sets": None}),
             "metrics",
-            "must have absent_sets as name and reason, got None",
+            r"absent_sets does not map names to reasons \(None\)",
         ),
-        (measured_otherwise, "metrics", "'eos': 'include'}, got .*'eos': 'zero'"),
-        (last_line_lost(CELLS), "tables", r"cells\.csv must have the sha256"),
-        (lost(CELLS), "tables", r"cells\.csv must have the sha256.* got no file"),
-        (cut(DRAWS), "tables", r"draws\.parquet must have the sha256"),
-        (lost(FIGURES), "tables", r"figures\.json must have the sha256.* got no file"),
-        (of_another_task("metrics"), "tables", "made from the decodes that are there"),
-        (decoded_again, "tables", AGAIN.format("metrics")),
+        (measured_otherwise, "metrics", "'eos': 'zero', .*, expected .*'eos': 'include'"),
+        (last_line_lost(CELLS), "tables", rf"cells\.csv: {CHANGED}"),
+        (lost(CELLS), "tables", rf"cells\.csv{MISSING}"),
+        (cut(DRAWS), "tables", rf"draws\.parquet: {CHANGED}"),
+        (lost(FIGURES), "tables", rf"figures\.json{MISSING}"),
+        (of_another_task("metrics"), "tables", "not made from the present"),
+        (decoded_again, "tables", AGAIN.format("uncertainty")),
         (written("prepare/nmt_ende/manifest.json", "\0"), "tables", DAMAGED),
     ],
 )

@@ -19,6 +19,7 @@ from pipeline.run.files import write_json
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.tables import tables
 from stages.uncertainty import uncertainty
+from tests.artifacts import list_files
 from tests.stages.made_run import FORCED, Run
 
 LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detection"]
@@ -65,10 +66,10 @@ def write_other_results(root: Path) -> None:
     (prepared / "data_card.md").write_text("# Data\n", encoding="utf-8")
     row = {"dataset": "d", "subset": "train", "language": "en", "domain": "help"}
     row |= {"sentences": "9", "words_a_sentence": "7.5"}
-    write_json(prepared / "manifest.json", {"subsets": [row]})
+    list_files(prepared, "prepare", {"subsets": [row]})
     decodes = root / "decode" / "nmt_ende"
     decodes.mkdir(parents=True)
-    PartFolder(decodes, {}).write_manifest()
+    PartFolder(decodes, "decode", {}).write_manifest()
 
 
 def test_case_17_all_tables_are_written_to_any_path(root: Path) -> None:

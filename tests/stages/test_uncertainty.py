@@ -21,6 +21,7 @@ from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.token import token_statistics
 from stages.uncertainty import uncertainty
+from tests.artifacts import made_by
 
 WITHOUT_TORCH = """
 import runpy, sys
@@ -172,7 +173,9 @@ def test_every_ensemble_decode_of_a_task(tmp_path: Path):
         "seed_1.beam.newstest14": (["seed_1"], "seed_1", "beam"),
         "seed_2.beam.newstest14": (["seed_2"], "seed_2", "beam"),
     }
-    folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys(parts, "digest"))
+    folder = PartFolder(
+        tmp_path / "decode" / "nmt_ende", "decode", dict.fromkeys(parts, made_by("decode"))
+    )
     for name, (members, ensemble, regime) in parts.items():
         _write_part(folder, name, members, ensemble, regime)
     folder.write_manifest()
@@ -191,7 +194,9 @@ def test_every_ensemble_decode_of_a_task(tmp_path: Path):
 
 
 def test_case_2_an_ensemble_of_one_is_measured(tmp_path: Path):
-    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"e.prex.newstest14": "digest"})
+    folder = PartFolder(
+        tmp_path / "decode" / "nmt_ende", "decode", {"e.prex.newstest14": made_by("decode")}
+    )
     _write_part(folder, "e.prex.newstest14", ["seed_1"], "e")
     folder.write_manifest()
     uncertainty(settings(tmp_path))

@@ -16,6 +16,7 @@ from pipeline.run.files import file_sha256, write_json
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import validate
 from stages.decode import decode
+from tests.artifacts import list_files, made_by
 
 SMALL = [
     "experiment=laptop",
@@ -77,12 +78,7 @@ def write_sentences(path: Path, has_reference: bool) -> None:
 
 
 def write_manifest(folder: Path) -> None:
-    files = {
-        path.relative_to(folder).as_posix(): file_sha256(path)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    write_json(folder / "manifest.json", {"absent_sets": ABSENT, "files": files})
+    list_files(folder, "prepare", {"absent_sets": ABSENT})
 
 
 def train(folder: Path, prepared: Path) -> None:
@@ -90,7 +86,9 @@ def train(folder: Path, prepared: Path) -> None:
     dictionary = load_dictionary(path)
     side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
     configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
-    parts = PartFolder(folder, {f"seed_{seed}": f"digest {seed}" for seed in (1, 2)})
+    parts = PartFolder(
+        folder, "train", {f"seed_{seed}": made_by("train", str(seed)) for seed in (1, 2)}
+    )
     for seed in (1, 2):
         with parts.building(f"seed_{seed}") as part:
             names = ["average", *(f"update_{update:08d}" for update in UPDATES)]

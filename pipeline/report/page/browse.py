@@ -17,7 +17,7 @@ from pipeline.quality.registry import QUALITIES
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
-from pipeline.run.artifacts import read_manifest, sealed_file
+from pipeline.run.artifacts import Artifact
 from pipeline.run.files import file_sha256
 from pipeline.store import Store, open_store
 
@@ -45,17 +45,14 @@ class TaskFolders:
         A dictionary is used only if all languages share it, because the target language of the
         task is not known here.
         """
-        prepared = root / "prepare" / name
-        dictionaries = [
-            sealed_file(prepared, f"fairseq/{path.name}")
-            for path in sorted((prepared / "fairseq").glob("dict.*.txt"))
-        ]
+        prepared = Artifact(root / "prepare" / name, "prepare", required=False)
+        dictionaries = [prepared.file(path) for path in prepared.names("fairseq/dict.", ".txt")]
         is_joint = len({file_sha256(path) for path in dictionaries}) == 1
         return cls(
             name,
             root / "decode" / name,
             root / "uncertainty" / name,
-            data_card=sealed_file(prepared, "data_card.md"),
+            data_card=prepared.file("data_card.md"),
             dictionary=dictionaries[0] if is_joint else None,
         )
 
@@ -97,7 +94,7 @@ def browsable_sets(
     index = CellIndex(cells)
     wanted = index.ensemble(task.name, _PAPER_ENSEMBLE)
     chosen: dict[str, tuple[tuple[bool, ...], str]] = {}
-    for part in read_manifest(task.decode):
+    for part in Artifact(task.decode, "decode").parts():
         if not (task.uncertainty / part / "sequence.parquet").is_file():
             continue  # decodes of single members have no measures
         with open_store(task.decode / part / "store.h5") as store:

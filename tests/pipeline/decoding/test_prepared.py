@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.decoding.inputs import Prepared
 from pipeline.errors import DataError
-from pipeline.run.files import file_sha256, write_json
+from tests.artifacts import list_files
 
 
 @pytest.fixture
@@ -15,8 +16,7 @@ def prepared(tmp_path: Path) -> Prepared:
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name, encoding="utf-8")
-    files = {name: file_sha256(tmp_path / name) for name in names}
-    write_json(tmp_path / "manifest.json", {"files": files, "absent_sets": {"LTO": "no data"}})
+    list_files(tmp_path, "prepare", {"absent_sets": {"LTO": "no data"}})
     return Prepared(tmp_path, "en", "de")
 
 
@@ -30,14 +30,17 @@ def test_files_are_those_that_were_prepared(prepared: Prepared) -> None:
 
 def test_a_file_that_changed_is_refused(prepared: Prepared) -> None:
     (prepared.folder / "test" / "MED.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match=r"MED\.jsonl must have the sha256 that stage prepare"):
+    with pytest.raises(DataError, match=r"MED\.jsonl: changed since stage prepare"):
         prepared.test_set("MED")
 
 
 def test_a_file_that_is_missing_is_named_with_what_to_run(prepared: Prepared) -> None:
-    with pytest.raises(DataError, match=r"L-DE\.jsonl must exist: run python -m stages\.prepare"):
+    with pytest.raises(
+        DataError, match=r"L-DE\.jsonl: no such file\. Run python -m stages\.prepare"
+    ):
         prepared.test_set("L-DE")
     (prepared.folder / "manifest.json").unlink()
+    prepared = replace(prepared)
     with pytest.raises(DataError, match=r"manifest\.json: no such file"):
         prepared.absent_sets()
 

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from pipeline.fairseq_bridge.models.weights import save_weights
+from pipeline.run.artifacts import write_manifest
 from pipeline.run.settings import EnsembleConfig
+from tests.artifacts import list_parts, made_by
 
 
 @pytest.fixture
@@ -39,10 +41,8 @@ def trained(train_folder: Path) -> Callable[..., Path]:
             },
         }
         (part / "model.json").write_text(json.dumps(description | changes), encoding="utf-8")
-        made = {"digest": "digest", "file_bytes": {}}
-        (part / "part.json").write_text(json.dumps(made), encoding="utf-8")
-        parts = {path.parent.name: "digest" for path in train_folder.glob("*/part.json")}
-        (train_folder / "manifest.json").write_text(json.dumps(parts), encoding="utf-8")
+        write_manifest(part, made_by("train"), [])
+        list_parts(train_folder, "train")
         return part
 
     return write

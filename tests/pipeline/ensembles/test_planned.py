@@ -12,8 +12,10 @@ from hydra import compose, initialize_config_dir
 from pipeline.ensembles import Chosen, chosen_ensembles, planned_ensembles
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.models.weights import checkpoint_name, kept_updates, save_weights
+from pipeline.run.artifacts import write_manifest
 from pipeline.run.files import write_json
 from pipeline.run.settings import CONF, PipelineConfig, plain, typed
+from tests.artifacts import list_parts, made_by
 
 TRAINING = (
     *("train.updates=60", "train.checkpoint_interval_updates=10", "train.keep_checkpoints=5"),
@@ -40,8 +42,8 @@ def _train(folder: Path, settings: PipelineConfig) -> None:
         }
         description = {"model": {}, "seed": seed, "updates": 60, "vocabulary_sha256": "v"}
         write_json(part / "model.json", description | {"weights": hashes})
-        write_json(part / "part.json", {"digest": "digest", "file_bytes": {}})
-    write_json(folder / "manifest.json", {path.name: "digest" for path in folder.glob("seed_*")})
+        write_manifest(part, made_by("train"), [])
+    list_parts(folder, "train")
 
 
 def _names(chosen: Chosen) -> list[list[tuple[str, tuple[str, ...]]]]:

@@ -15,6 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.jobs import run_parts, run_shards
 from pipeline.run.settings import CONF, PipelineConfig, typed
+from tests.artifacts import made_by
 
 
 @pytest.fixture
@@ -47,7 +48,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
 def test_shards_and_then_parts_go_to_the_chosen_launcher(
     config: PipelineConfig, commands: list[list[str]], tmp_path: Path
 ) -> None:
-    folder = PartFolder(tmp_path / "decode" / "nmt_ende", dict.fromkeys("abc", "digest"))
+    parts = dict.fromkeys("abc", made_by("decode"))
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", parts)
     pieces = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
     with pytest.raises(PipelineError, match="shards of parts failed"):
         run_shards(config, folder, pieces)
@@ -70,7 +72,7 @@ def test_a_job_of_a_cluster_makes_its_parts_itself(
 ) -> None:
     with read_write(HydraConfig.get()):
         HydraConfig.get().mode = RunMode.MULTIRUN
-    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", {"a": made_by("decode")})
     with pytest.raises(PipelineError, match="1 of 1 parts failed"):
         run_parts(config, folder)
     assert commands[0][-2:] == ["part='a'", "hydra/launcher=local"]
@@ -79,7 +81,7 @@ def test_a_job_of_a_cluster_makes_its_parts_itself(
 def test_no_run_is_started_for_nothing(
     config: PipelineConfig, commands: list[list[str]], tmp_path: Path
 ) -> None:
-    folder = PartFolder(tmp_path / "decode" / "nmt_ende", {"a": "digest"})
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", {"a": made_by("decode")})
     run_shards(config, folder, {"a": []})
     with folder.building("a"):
         pass

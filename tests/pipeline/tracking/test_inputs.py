@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from pipeline.tracking.run import datasets
+from tests.artifacts import list_files
 
 FILES = {
     "fairseq/dict.en.txt": "1",
@@ -19,19 +20,21 @@ FILES = {
 
 
 def _prepared(folder: Path, **changed: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps({"files": FILES | changed}))
+    for name, content in (FILES | changed).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    list_files(folder, "prepare")
     return folder
 
 
 def test_a_test_set_is_all_its_files(tmp_path: Path) -> None:
-    ltc, ami = datasets(_prepared(tmp_path / "asr"), "metrics")
+    ami, ltc = datasets(_prepared(tmp_path / "asr"), "metrics")
     assert (ltc.dataset.name, ami.dataset.name) == ("asr LTC", "asr AMI")
     assert json.loads(ltc.dataset.source)["files"] == ["test/LTC.h5", "test/LTC.jsonl"]
     assert ltc.tags[0].value == "evaluation"
     changed = datasets(_prepared(tmp_path / "asr", **{"test/LTC.h5": "8"}), "metrics")
-    assert changed[0].dataset.digest != ltc.dataset.digest
-    assert changed[1].dataset.digest == ami.dataset.digest
+    assert changed[1].dataset.digest != ltc.dataset.digest
+    assert changed[0].dataset.digest == ami.dataset.digest
 
 
 def test_training_has_the_training_data(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_statistics
+from tests.artifacts import made_by
 
 SUBWORDS = ["▁Das", "▁Menü", "</script>", "▁<b>", "s", "▁ist", "▁offen"]
 SPECIAL = 4
@@ -42,7 +43,11 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
     ) -> PageContent:
         folder = tmp_path_factory.mktemp("outputs")
         parts = [f"random_init.prex.{name}" for name in test_sets]
-        made = PartFolder(folder / "decode", dict.fromkeys([*parts, "seed_1.beam.newstest14"], "d"))
+        made = PartFolder(
+            folder / "decode",
+            "decode",
+            dict.fromkeys([*parts, "seed_1.beam.newstest14"], made_by("decode")),
+        )
         for part in made.parts:
             with made.building(part) as place:
                 _write_store(place / "store.h5", part, n_sentence)
