@@ -155,7 +155,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
             "uncertainty",
             "parts are missing, damaged",
         ),
-        (bit_flipped_store, "uncertainty", "store.h5: dataset /.* must be readable"),
+        (bit_flipped_store, "uncertainty", "store.h5: dataset /.*: cannot be read"),
         (cut(f"{MEASURES}/sequence.parquet"), "metrics", AGAIN.format("uncertainty")),
         (folder_instead(f"{MEASURES}/token.parquet"), "metrics", f"token.parquet{MISSING}"),
         (lost(f"{MEASURES}/checks.json"), "metrics", rf"checks\.json{MISSING}"),
@@ -187,9 +187,9 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (
             described({"absent_sets": None}),
             "metrics",
-            r"absent_sets does not map names to reasons \(None\)",
+            r"absent_sets must map names to reasons \(got None\)",
         ),
-        (measured_otherwise, "metrics", "'eos': 'zero', .*, expected .*'eos': 'include'"),
+        (measured_otherwise, "metrics", "'eos': 'zero', .*, but the settings .*'eos': 'include'"),
         (last_line_lost(CELLS), "tables", rf"cells\.csv: {CHANGED}"),
         (lost(CELLS), "tables", rf"cells\.csv{MISSING}"),
         (cut(DRAWS), "tables", rf"draws\.parquet: {CHANGED}"),
@@ -216,12 +216,16 @@ def test_hostile_spoilt_file_between_stages_is_one_sentence(
 @pytest.mark.parametrize(
     ("spoil", "stage", "words"),
     [
-        (cut(f"{MEASURES}/sequence.parquet"), "metrics", "sequence.parquet must be whole"),
-        (written(f"{MEASURES}/token.parquet", "x"), "metrics", "token.parquet must be whole"),
+        (cut(f"{MEASURES}/sequence.parquet"), "metrics", "sequence.parquet: not a complete table"),
+        (
+            written(f"{MEASURES}/token.parquet", "x"),
+            "metrics",
+            "token.parquet: not a complete table",
+        ),
         (written(f"{MEASURES}/checks.json", "[]"), "metrics", "checks.json: damaged JSON"),
-        (cut(CELLS, 0.9), "tables", "cells.csv must have the columns"),
-        (folder_instead(CELLS), "tables", "cells.csv must have the columns"),
-        (lost(DRAWS), "tables", "draws.parquet must be a table of draws"),
+        (cut(CELLS, 0.9), "tables", "cells.csv: not a complete table of cells"),
+        (folder_instead(CELLS), "tables", "cells.csv: not a complete table of cells"),
+        (lost(DRAWS), "tables", "draws.parquet: not a table of draws"),
         (written(FIGURES, "{}"), "tables", "figures.json: damaged JSON"),
     ],
 )

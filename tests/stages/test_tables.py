@@ -81,7 +81,8 @@ def test_case_17_all_tables_are_written_to_any_path(root: Path) -> None:
     assert {"beyond:ood-detection", "beyond:copy-through"} < {*config.report.tables}
     stems = [label.replace(":", "_") for label in made]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
-    assert names == expected | {"results.csv", "all_tables.tex", "claims.csv", "claims.md"}
+    others = {"results.csv", "all_tables.tex", "claims.csv", "claims.md", "manifest.json"}
+    assert names == expected | others
     assert (root / "report" / "index.html").is_file()
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
