@@ -1,4 +1,4 @@
-"""Audio files of any kind as samples at one rate, with what is wrong or unusual about them."""
+"""Reading audio files, and computing and writing log-mel features."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import h5py
 
 
-# Samples at full scale, as a share, from which a recording counts as clipped.
+# A recording with a larger share of samples at full scale counts as clipped.
 _CLIPPED_SHARE = 0.001
 _FULL_SCALE = 0.999
-# Encoders of MP3, and people who mark segments, do not know the end of a file more exactly.
+# MP3 encoders and segment annotations give the end of a file no more exactly than this.
 _TOLERATED_SECONDS = 0.1
-# Sizes that a program writes into the header of a WAV file that it streams.
+# A program that streams a WAV file writes at least this size into its header.
 _UNKNOWN_SIZE_BYTES = 0x7FFFF000
 
 FAULTS = {
-    "unreadable": "not an audio file, or a damaged one",
+    "unreadable": "not an audio file, or damaged",
     "empty": "without samples",
     "cut_off": "ends before its header says",
     "too_short": "shorter than data.speech.shortest_seconds",
@@ -33,12 +33,12 @@ FAULTS = {
 NOTES = {
     "clipped": f"over {_CLIPPED_SHARE:.1%} of samples at full scale: used as they are",
     "mixed_down": "several channels: their mean is used",
-    "resampled": "another sampling rate: brought to data.speech.sampling_rate_hz",
+    "resampled": "another sampling rate: resampled to data.speech.sampling_rate_hz",
 }
 
 
 class Audio(NamedTuple):
-    """Samples in [-1, 1] at one rate; one of `FAULTS` or None, and those of `NOTES` that hold."""
+    """Samples in [-1, 1], one of `FAULTS` or None, and all `NOTES` that apply."""
 
     samples: NDArray[np.float32]
     fault: str | None = None
@@ -48,7 +48,7 @@ class Audio(NamedTuple):
 def read_audio(
     path: Path, rate_hz: int, start_seconds: float = 0.0, end_seconds: float | None = None
 ) -> Audio:
-    """One channel of a stretch of a WAV, FLAC, MP3 or other file, at `rate_hz`.
+    """Read a segment of a WAV, FLAC, MP3 or other file as one channel at `rate_hz`.
 
     A file that cannot be read, or ends too early, gives no samples and a fault.
     """
@@ -92,7 +92,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_cut_wav(path: Path) -> bool:
-    """Is a file shorter than the size in its RIFF header? libsndfile reads such ones in silence."""
+    """Tell whether a file is shorter than its RIFF header says, which libsndfile ignores."""
     with path.open("rb") as file:
         header = file.read(8)
     size = int.from_bytes(header[4:], "little")
@@ -101,22 +101,22 @@ def _is_cut_wav(path: Path) -> bool:
 
 FRAME_SHIFT_SECONDS = 0.01
 _KALDI_SCALE = 32768.0
-# A bin that never changes is 0 after normalisation, not noise blown up.
+# Keeps the normalisation from amplifying the noise of a constant bin.
 _LEAST_DEVIATION = 1e-3
 
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """Sampling rate of the audio, and bins of a frame."""
+    """Sampling rate of the audio, and number of mel bins."""
 
     sampling_rate_hz: int
     bins: int
 
 
 def features(samples: NDArray[np.float32], settings: FeatureSettings) -> NDArray[np.float32]:
-    """[frame, bin] of samples in [-1, 1]: a frame every 10 ms, at least one of which must be there.
+    """Compute log-mel features [frame, bin] of samples in [-1, 1], with a frame every 10 ms.
 
-    A bin is the log energy of a mel band, with mean 0 and variance 1 over the utterance.
+    Each bin has mean 0 and variance 1 over the utterance. There must be at least one frame.
     """
     frames = _log_mel(samples, settings)
     frames -= frames.mean(axis=0)
@@ -130,7 +130,7 @@ def _log_mel(samples: NDArray[np.float32], settings: FeatureSettings) -> NDArray
     options = kaldi_native_fbank.FbankOptions()
     options.frame_opts.samp_freq = settings.sampling_rate_hz
     options.frame_opts.dither = 0.0  # dither is random
-    options.frame_opts.snip_edges = False  # as many frames as shifts
+    options.frame_opts.snip_edges = False  # as many frames as frame shifts
     options.mel_opts.num_bins = settings.bins
     bank = kaldi_native_fbank.OnlineFbank(options)
     bank.accept_waveform(settings.sampling_rate_hz, samples * _KALDI_SCALE)
@@ -138,15 +138,14 @@ def _log_mel(samples: NDArray[np.float32], settings: FeatureSettings) -> NDArray
     return np.stack([bank.get_frame(frame) for frame in range(bank.num_frames_ready)])
 
 
-# Frames that are gathered before they are written.
-_BLOCK_FRAMES = 16384
+_BUFFERED_FRAMES = 16384
 
 
 class FeatureFile:
-    """An open file of features; see `writing_features`."""
+    """An open file of features, as made by `writing_features`."""
 
     def __init__(self, file: h5py.File, bins: int, *, with_tokens: bool) -> None:
-        chunk = (_BLOCK_FRAMES // 16, bins)
+        chunk = (_BUFFERED_FRAMES // 16, bins)
         self._file = file
         self._frames = file.create_dataset(
             "/frame/feature",
@@ -156,22 +155,22 @@ class FeatureFile:
             chunks=chunk,
             track_times=False,
         )
-        self._waiting: list[NDArray[np.float32]] = []
+        self._buffer: list[NDArray[np.float32]] = []
         self._tokens: list[int] = []
         self._frame_offset, self._token_offset = [0], [0]
         self._with_tokens = with_tokens
 
     def add(self, frames: NDArray[np.float32], tokens: Sequence[int] = ()) -> None:
-        """Add an utterance: features [frame, bin], perhaps of no frame; its target units."""
-        self._waiting.append(frames)
+        """Add an utterance: features [frame, bin], possibly none, and its target tokens."""
+        self._buffer.append(frames)
         self._frame_offset.append(self._frame_offset[-1] + len(frames))
         self._tokens += tokens
         self._token_offset.append(len(self._tokens))
-        if self._frame_offset[-1] - len(self._frames) >= _BLOCK_FRAMES:
+        if self._frame_offset[-1] - len(self._frames) >= _BUFFERED_FRAMES:
             self._flush()
 
     def finish(self) -> None:
-        """Write what waits, and where utterances begin."""
+        """Write buffered frames, and the offsets of the utterances."""
         self._flush()
         self._write("/utterance/frame_offset", self._frame_offset, "i8")
         if self._with_tokens:
@@ -183,21 +182,21 @@ class FeatureFile:
         self._file.create_dataset(name, data=data, track_times=False)
 
     def _flush(self) -> None:
-        if self._waiting:
+        if self._buffer:
             written = len(self._frames)
             self._frames.resize(self._frame_offset[-1], axis=0)
-            self._frames[written:] = np.concatenate(self._waiting)
-            self._waiting.clear()
+            self._frames[written:] = np.concatenate(self._buffer)
+            self._buffer.clear()
 
 
 @contextmanager
 def writing_features(
     path: Path, settings: FeatureSettings, *, with_tokens: bool
 ) -> Iterator[FeatureFile]:
-    """A new HDF5 file: /frame/feature [frame, bin], /utterance/frame_offset [utterance + 1].
+    """Write a new HDF5 file: /frame/feature [frame, bin], /utterance/frame_offset [utterance + 1].
 
-    With tokens also /utterance/token_offset and /token/id. Attributes: feature_bins, sampling rate
-    and frame shift. The same input gives the same bytes.
+    With tokens also /utterance/token_offset and /token/id. Attributes are feature_bins,
+    sampling_rate_hz and frame_shift_seconds. Equal input gives equal bytes.
     """
     import h5py
 

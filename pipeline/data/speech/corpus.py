@@ -1,4 +1,4 @@
-"""What every speech corpus gives: stretches of audio, and what is said in them."""
+"""Speech corpora: segments of audio files, and their transcripts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
 
 
 class Utterance(NamedTuple):
-    """A stretch of an audio file, named relative to the corpus' folder, and what is said in it.
+    """A segment of an audio file, which is named relative to the corpus' folder.
 
-    `reference` is None where there is no transcript; `end_seconds` is None at the end of the file.
+    `reference` is the transcript, if any. `end_seconds` is None for the end of the file.
     """
 
     file: str
@@ -26,7 +26,7 @@ class Utterance(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The file, with the stretch as a media fragment where it is not the whole file."""
+        """The file, with the segment as a media fragment unless it is the whole file."""
         if self.end_seconds is None:
             return self.file
         return f"{self.file}#t={self.start_seconds:.2f},{self.end_seconds:.2f}"
@@ -34,9 +34,9 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True)
 class SpeechCorpus:
-    """A corpus of audio below one folder.
+    """A corpus of audio files below one folder.
 
-    `left_out`: a file or transcript that is no utterance -> why.
+    `left_out`: file or transcript that is not an utterance -> reason.
     """
 
     name: str
@@ -49,30 +49,32 @@ class SpeechCorpus:
 
 
 def merged(corpora: list[SpeechCorpus]) -> SpeechCorpus:
-    """Corpora of one kind as one, below the folder that they share."""
+    """Merge corpora of one kind, relative to the folder that they share."""
     if len(corpora) == 1:
         return corpora[0]
-    folder = Path(os.path.commonpath([one.folder.resolve() for one in corpora]))
+    folder = Path(os.path.commonpath([corpus.folder.resolve() for corpus in corpora]))
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
-    for one in corpora:
-        below = one.folder.resolve().relative_to(folder)
+    for corpus in corpora:
+        below = corpus.folder.resolve().relative_to(folder)
         utterances += [
             utterance._replace(file=(below / utterance.file).as_posix())
-            for utterance in one.utterances
+            for utterance in corpus.utterances
         ]
-        left_out |= {(below / name).as_posix(): why for name, why in one.left_out.items()}
+        left_out |= {(below / name).as_posix(): reason for name, reason in corpus.left_out.items()}
     return replace(corpora[0], folder=folder, utterances=utterances, left_out=left_out)
 
 
 def spoken_words(text: str) -> str:
-    """A transcript as it is learnt and scored: lower case, words of letters, digits, apostrophes.
+    """Normalise a transcript to lower-case words of letters, digits and apostrophes.
 
-    An apostrophe stands only inside or at the end of a word; all other characters part words.
+    Apostrophes are kept inside and at the end of words. All other characters separate words.
     """
     plain = unicodedata.normalize("NFC", text).casefold().translate(_APOSTROPHES)
-    kept = "".join(one if one == "'" or _is_part_of_word(one) else " " for one in plain)
-    return " ".join(word for word in (one.lstrip("'") for one in kept.split()) if word)
+    kept = "".join(
+        character if character == "'" or _is_part_of_word(character) else " " for character in plain
+    )
+    return " ".join(stripped for word in kept.split() if (stripped := word.lstrip("'")))
 
 
 def _is_part_of_word(character: str) -> bool:
@@ -83,9 +85,9 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".mp3")
 
 
 def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
-    """The audio files below a folder in the order of their names; without a .txt, no reference.
+    """Read the audio files below a folder, in the order of their names.
 
-    A .txt without audio is left out and named.
+    A .txt file beside an audio file is its reference. Others are left out and recorded.
     """
     files = audio_files(folder)
     beside = {path.with_suffix(".txt") for path in files}
@@ -107,7 +109,7 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
 
 
 def audio_files(folder: Path) -> list[Path]:
-    """The audio files below a folder, in the order of their names."""
+    """List the audio files below a folder, in the order of their names."""
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
 
 

@@ -1,4 +1,4 @@
-"""The speech synthesiser espeak-ng: the system's, or that of its Debian packages without root."""
+"""The speech synthesiser espeak-ng, from the system or unpacked from its Debian packages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pipeline.run.progress import progress
 from pipeline.run.settings import DataConfig
 
 _PACKAGES = ["espeak-ng", "espeak-ng-data", "libespeak-ng1", "libpcaudio0", "libsonic0"]
-# Fields of the 44 bytes in front of the samples that espeak-ng writes; its sizes are not patched.
+# The WAV header that espeak-ng writes to a pipe; its size fields are invalid.
 _HEADER_BYTES, _RATE_FIELD = 44, slice(24, 28)
 
 
 class Voice(NamedTuple):
-    """How a text is read: `pitch` is 0 to 99, and `speed` is in words a minute."""
+    """How a text is read; `pitch` is 0 to 99, `speed` is in words per minute."""
 
     name: str
     speed: int
@@ -35,16 +35,16 @@ class Voice(NamedTuple):
 
 @dataclass(frozen=True)
 class Espeak:
-    """A program that runs, the variables that it needs, and where it came from."""
+    """The program, the environment variables that it needs, and its origin."""
 
     program: str
     environment: dict[str, str]
     packages: dict[str, dict[str, str]]
 
     def speak(self, text: str, voice: Voice) -> tuple[NDArray[np.int16], int]:
-        """Samples of a text that is read aloud, and their rate in Hz; the same at every call.
+        """Synthesise a text; returns samples and their rate in Hz, the same at every call.
 
-        Raises DataError where espeak-ng reads nothing.
+        Raises DataError if espeak-ng produces no sound.
         """
         command = [self.program, "-v", voice.name, "-s", str(voice.speed), "-p", str(voice.pitch)]
         result = subprocess.run(
@@ -57,18 +57,18 @@ class Espeak:
         sound = result.stdout
         if result.returncode or len(sound) <= _HEADER_BYTES:
             raise DataError(
-                f"espeak-ng must read {text!r} in the voice {voice.name}, got "
-                f"'{_last_line(result.stderr)}'"
+                f"espeak-ng: no sound for {text!r} in the voice {voice.name} "
+                f"({_last_line(result.stderr)}). Install another version of espeak-ng."
             )
         samples = np.frombuffer(sound[_HEADER_BYTES:], dtype="<i2").astype(np.int16)
         return samples, int.from_bytes(sound[_RATE_FIELD], "little")
 
 
 def find_espeak(data: DataConfig) -> Espeak:
-    """espeak-ng as the system has it, else from its packages, which are unpacked in the cache.
+    """Find the system's espeak-ng, or unpack its packages in data.downloads.
 
-    With `data.pin` it is always from the packages. Raises MachineError, naming the package to
-    install, where there is neither.
+    With `data.pin` the packages are always used. Raises MachineError, naming the package to
+    install, if there is neither.
     """
     system = shutil.which("espeak-ng")
     if system is not None and not data.pin:
@@ -80,8 +80,8 @@ def find_espeak(data: DataConfig) -> Espeak:
     try:
         packages = packages_of(data, _PACKAGES)
     except MachineError as error:
-        raise MachineError(f"{error}; or install espeak-ng (apt-get install espeak-ng)") from None
-    tree = downloads / f"espeak-ng-{digest([one.sha256 for one in packages])[:16]}"
+        raise MachineError(f"{error} Or install espeak-ng (apt-get install espeak-ng).") from None
+    tree = downloads / f"espeak-ng-{digest([package.sha256 for package in packages])[:16]}"
     if not tree.is_dir():
         with complete_folder(tree) as new:
             unpack(packages, new)
@@ -110,7 +110,7 @@ def _unpacked(tree: Path, packages: dict[str, dict[str, str]]) -> Espeak:
 
 
 def _version(espeak: Espeak) -> str:
-    """What the program says of itself; MachineError where it does not run."""
+    """Return the version that the program reports; raises MachineError if it does not run."""
     try:
         result = subprocess.run(
             [espeak.program, "--version"],
@@ -119,15 +119,15 @@ def _version(espeak: Espeak) -> str:
             check=False,
         )
     except OSError as error:
-        raise MachineError(_must_run(str(error))) from None
+        raise MachineError(_not_running(str(error))) from None
     if result.returncode:
-        raise MachineError(_must_run(_last_line(result.stderr)))
+        raise MachineError(_not_running(_last_line(result.stderr)))
     words = result.stdout.decode(errors="replace").split()
     return next((word for word in words if word[:1].isdigit()), "unknown")
 
 
-def _must_run(reason: str) -> str:
-    return f"espeak-ng must run, got '{reason}'; install it (apt-get install espeak-ng)"
+def _not_running(reason: str) -> str:
+    return f"espeak-ng: does not run ({reason}). Install it (apt-get install espeak-ng)."
 
 
 def _last_line(message: bytes) -> str:
@@ -138,7 +138,7 @@ _LOUDEST = 32767
 
 
 class Prompt(NamedTuple):
-    """A text to read, the voice, and white noise at this ratio (None: none) by this seed."""
+    """A text to read in a voice, and seeded white noise at a ratio (None for no noise)."""
 
     text: str
     voice: Voice
@@ -149,39 +149,39 @@ class Prompt(NamedTuple):
 def synthesise(
     name: str, prompts: list[Prompt], espeak: Espeak, rate_hz: int, downloads: Path
 ) -> Path:
-    """A folder with `{number:05d}.wav` of each prompt at `rate_hz`, 16 bit, made where missing.
+    """Synthesise each prompt as `{number:05d}.wav`, 16 bit at `rate_hz`; returns the folder.
 
-    The folder is known by a digest of the prompts, the rate, espeak-ng and the code that makes
-    them; a run that was cut off goes on. Files have the same bytes whoever made them.
+    The name of the folder has a digest of the prompts, the rate, espeak-ng and this code. Existing
+    files are kept, so that an interrupted run resumes. Equal prompts give equal bytes.
     """
     key = digest(prompts, rate_hz, espeak.packages, file_sha256(Path(__file__)))
     folder = downloads / f"espeak-{name}-{key[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = [
+    prompts_left = [
         (prompt, path)
         for number, prompt in enumerate(prompts)
         if not (path := folder / f"{number:05d}.wav").exists()
     ]
-    # The work is espeak-ng's, in processes of its own: threads suffice to wait for them.
+    # espeak-ng runs in processes of its own, for which threads wait.
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        made = pool.map(partial(_make, espeak, rate_hz), jobs)
-        for _ in progress(made, len(jobs), f"synthesising {name}"):
+        results = pool.map(partial(_synthesise, espeak, rate_hz), prompts_left)
+        for _ in progress(results, len(prompts_left), f"synthesising {name}"):
             pass
     return folder
 
 
-def _make(espeak: Espeak, rate_hz: int, job: tuple[Prompt, Path]) -> None:
+def _synthesise(espeak: Espeak, rate_hz: int, target: tuple[Prompt, Path]) -> None:
     import soundfile
     import soxr
 
-    prompt, path = job
+    prompt, path = target
     samples, spoken_rate_hz = espeak.speak(prompt.text, prompt.voice)
     sound = soxr.resample(samples.astype(np.float64) / _LOUDEST, spoken_rate_hz, rate_hz)
     if prompt.signal_to_noise_db is not None:
         sound = _noisy(sound, prompt.signal_to_noise_db, prompt.noise_seed)
-    whole = np.clip(np.rint(sound * _LOUDEST), -_LOUDEST, _LOUDEST).astype(np.int16)
+    rounded = np.clip(np.rint(sound * _LOUDEST), -_LOUDEST, _LOUDEST).astype(np.int16)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    soundfile.write(temporary, whole, rate_hz, subtype="PCM_16", format="WAV")
+    soundfile.write(temporary, rounded, rate_hz, subtype="PCM_16", format="WAV")
     temporary.replace(path)
 
 

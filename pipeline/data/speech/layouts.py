@@ -1,13 +1,13 @@
-"""The user's own speech, in whichever published layout it lies."""
+"""The user's own speech in published layouts: LibriSpeech, Common Voice, STM files and AMI."""
 
 from __future__ import annotations
 
 import re
-from math import inf
+from math import inf, isfinite, nan
 from pathlib import Path
+from xml.etree import ElementTree
 
 from pipeline.data.lines import iterate_lines
-from pipeline.data.speech.ami import is_ami, read_ami
 from pipeline.data.speech.corpus import (
     SpeechCorpus,
     Utterance,
@@ -19,18 +19,43 @@ from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.errors import DataError
 
 _TRANSCRIPTS = "*/*/*.trans.txt"
+_NO_AUDIO = "transcript without audio"
 
 
-def is_librispeech(folder: Path) -> bool:
-    """Does a folder hold chapters of LibriSpeech?"""
-    return any(folder.glob(_TRANSCRIPTS))
+def read_speech(path: Path, name: str) -> SpeechCorpus:
+    """Read the utterances at a path: the .tsv of Common Voice, or a folder.
+
+    A folder is read as LibriSpeech (speaker/chapter/*.trans.txt), as AMI (words/ and segments/),
+    by its .stm files, or as audio files with a .txt beside each. Raises DataError if there is no
+    utterance, or if a file is malformed.
+    """
+    if not path.exists():
+        raise DataError(
+            f"{path}: no such file or folder. Give a folder of speech, or a .tsv of Common Voice."
+        )
+    if path.is_file():
+        corpus = read_common_voice(path, name)
+    elif any(path.glob(_TRANSCRIPTS)):
+        corpus = read_librispeech(path, name)
+    elif any(path.rglob(_SEGMENTS)):
+        corpus = read_ami(path, name)
+    elif any(path.rglob("*.stm")):
+        corpus = read_stm(path, name)
+    else:
+        corpus = read_audio_folder(path, name)
+    if not corpus.utterances:
+        raise DataError(
+            f"{path}: no utterance ({len(corpus.left_out)} left out). Check the layout of the "
+            f"corpus."
+        )
+    return corpus
 
 
 def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
-    """The utterances of a part such as test-clean, by speaker, chapter and number.
+    """Read the utterances of a part such as test-clean, by speaker, chapter and number.
 
-    Audio without a transcript has no reference; a transcript without audio is left out and named.
-    Raises DataError where a line is not an utterance id of its chapter and words.
+    Audio without a transcript has no reference; transcripts without audio are left out and
+    recorded. Raises DataError if a transcript is malformed.
     """
     words = {
         path.with_name(f"{utterance}.flac"): spoken_words(text)
@@ -47,27 +72,29 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
         utterances=[
             Utterance(path.relative_to(folder).as_posix(), words.get(path)) for path in files
         ],
-        left_out={
-            path.relative_to(folder).as_posix(): "transcript without audio" for path in absent
-        },
+        left_out={path.relative_to(folder).as_posix(): _NO_AUDIO for path in absent},
     )
 
+
+# Common Voice
 
 _CLIPS = "clips"
 _COLUMNS = ("path", "sentence")
 
 
 def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
-    """The clips of a .tsv in its order; those without audio are left out and named.
+    """Read the clips of a .tsv in order; those without audio are left out and recorded.
 
-    Raises DataError where a column is missing, a line has other columns than the first, or a clip
-    is named by more than the name of a file in clips.
+    Raises DataError if a column is missing, if a line has another number of columns than the first,
+    or if a path is not the plain name of a file in clips/.
     """
     lines = iterate_lines(tsv)
     header = next(lines, "").split("\t")
     for column in _COLUMNS:
         if column not in header:
-            raise DataError(f"{tsv} must have the column {column}, got {', '.join(header)}")
+            raise DataError(
+                f"{tsv}: no column {column} (got {', '.join(header)}). Give a .tsv of Common Voice."
+            )
     path_column, sentence_column = map(header.index, _COLUMNS)
     present = {path.name for path in (tsv.parent / _CLIPS).glob("*")}
     utterances: list[Utterance] = []
@@ -76,12 +103,14 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
         fields = line.split("\t")
         if len(fields) != len(header):
             raise DataError(
-                f"{tsv}, line {number} must have {len(header)} columns, got {len(fields)}"
+                f"{tsv}, line {number}: must have {len(header)} columns (got {len(fields)}). "
+                f"Unpack the corpus again."
             )
         file_name = fields[path_column]
         if file_name in ("", "..") or Path(file_name).name != file_name:
             raise DataError(
-                f"{tsv}, line {number} must name a file in clips, got {file_name[:60]!r}"
+                f"{tsv}, line {number}: not the name of a file in clips ({file_name[:60]!r}). "
+                f"Unpack the corpus again."
             )
         clip = Path(_CLIPS, file_name)
         clip = clip if clip.suffix else clip.with_suffix(".mp3")
@@ -90,7 +119,7 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
             words = spoken_words(fields[sentence_column])
             utterances.append(Utterance(file, words or None))
         else:
-            left_out[file] = "transcript without audio"
+            left_out[file] = _NO_AUDIO
     return SpeechCorpus(
         name,
         licence="CC0-1.0",
@@ -101,7 +130,9 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
     )
 
 
-# File, channel, speaker, begin, end, perhaps a label in angle brackets, words.
+# NIST's segment time marks
+
+# Recording, channel, speaker, start, end, an optional label in angle brackets, words.
 _SECONDS = r"(\d+\.?\d*|\.\d+)"
 _SEGMENT = re.compile(rf"(\S+)\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s+<[^>]*>)?(?:\s+(.*))?")
 _COMMENT = ";;"
@@ -109,12 +140,12 @@ _NOT_SCORED = "ignore_time_segment_in_scoring"
 
 
 def read_stm(folder: Path, name: str) -> SpeechCorpus:
-    """The segments of the .stm files below a folder, whose recordings lie anywhere below it.
+    """Read the segments of all .stm files below a folder; recordings may be anywhere below it.
 
-    Segments without a recording, and those that are not scored, are left out and named. Raises
-    DataError where a line is no segment or ends before it begins.
+    Segments without a recording, or excluded from scoring, are left out and recorded. Raises
+    DataError if a line is malformed, or if a segment ends before it starts.
     """
-    recordings = {path.stem: path.relative_to(folder).as_posix() for path in audio_files(folder)}
+    recordings = _recordings(folder)
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
     for stm in sorted(folder.rglob("*.stm")):
@@ -124,19 +155,18 @@ def read_stm(folder: Path, name: str) -> SpeechCorpus:
             segment = _SEGMENT.fullmatch(line.strip())
             if segment is None or not float(segment[2]) < float(segment[3]) < inf:
                 raise DataError(
-                    f"{stm}, line {number} must be recording, channel, speaker, begin, end and "
-                    f"words, got {line[:60]!r}"
+                    f"{stm}, line {number}: must be recording, channel, speaker, start, end and "
+                    f"words (got {line[:60]!r}). Correct the line."
                 )
             recording, start, end, words = segment.groups()
             place = f"{stm.relative_to(folder).as_posix()}, line {number}"
             if (words or "").strip().lower() == _NOT_SCORED:
                 left_out[place] = "not scored"
             elif recording not in recordings:
-                left_out[place] = "transcript without audio"
+                left_out[place] = _NO_AUDIO
             else:
                 said = spoken_words(words or "")
-                file = recordings[recording]
-                utterances.append(Utterance(file, said, float(start), float(end)))
+                utterances.append(Utterance(recordings[recording], said, float(start), float(end)))
     return SpeechCorpus(
         name,
         licence="see its source",
@@ -147,25 +177,125 @@ def read_stm(folder: Path, name: str) -> SpeechCorpus:
     )
 
 
-def read_speech(path: Path, name: str) -> SpeechCorpus:
-    """The utterances at a path: a Common Voice .tsv, or a folder.
+def _recordings(folder: Path) -> dict[str, str]:
+    """Map the stem of each audio file below a folder to its relative path."""
+    return {path.stem: path.relative_to(folder).as_posix() for path in audio_files(folder)}
 
-    A folder is read as LibriSpeech's (speaker/chapter/*.trans.txt), as AMI's (words/ and
-    segments/), by its .stm files, else as audio with a .txt beside each. `name` is what the corpus
-    is called. Raises DataError where there is no utterance, or a file breaks its layout's rules.
+
+# AMI: words/ and segments/ in NITE XML, and the recordings of the meetings
+
+_NITE = "{http://nite.sourceforge.net/}"
+_SEGMENTS = "segments/*.segments.xml"
+_IDS = re.compile(r"#id\(([^)]+)\)(?:\.\.id\(([^)]+)\))?")
+
+
+def read_ami(folder: Path, name: str) -> SpeechCorpus:
+    """Read the segments of all speakers in meetings whose recordings are anywhere below a folder.
+
+    Each speaker's own headset is used, as corpusResources/meetings.xml assigns it, or else the mix
+    of all headsets. Files of segments without a recording, and segments without a word, are left
+    out and recorded. Raises DataError if an XML file is damaged, lacks an attribute or has one that
+    is not a number, or if a segment refers to an unknown word.
     """
-    if not path.exists():
-        raise DataError(f"{path} must be a folder of speech or a .tsv of Common Voice, got nothing")
-    if path.is_file():
-        corpus = read_common_voice(path, name)
-    elif is_librispeech(path):
-        corpus = read_librispeech(path, name)
-    elif is_ami(path):
-        corpus = read_ami(path, name)
-    elif any(path.rglob("*.stm")):
-        corpus = read_stm(path, name)
-    else:
-        corpus = read_audio_folder(path, name)
-    if not corpus.utterances:
-        raise DataError(f"{path} must hold an utterance, got {len(corpus.left_out)} left out")
-    return corpus
+    recordings = _recordings(folder)
+    channels = _headset_channels(folder)
+    utterances: list[Utterance] = []
+    left_out: dict[str, str] = {}
+    for path in sorted(folder.rglob(_SEGMENTS)):
+        meeting, speaker = path.name.split(".")[:2]
+        headset = f"{meeting}.Headset-{channels.get((meeting, speaker), 'none')}"
+        file = recordings.get(headset, recordings.get(f"{meeting}.Mix-Headset"))
+        if file is None:
+            left_out[path.relative_to(folder).as_posix()] = _NO_AUDIO
+            continue
+        words = _WordFile(path.parent.parent / "words" / f"{meeting}.{speaker}.words.xml")
+        for segment in _parsed(path).iter("segment"):
+            said = spoken_words(" ".join(_segment_words(segment, words, path)))
+            start = _seconds(segment, "transcriber_start", path)
+            end = _seconds(segment, "transcriber_end", path)
+            if said and start < end:
+                utterances.append(Utterance(file, said, start, end))
+            else:
+                left_out[f"{path.name}, {_attribute(segment, f'{_NITE}id', path)}"] = "no word"
+    return SpeechCorpus(
+        name,
+        licence="CC-BY-4.0",
+        domain="meetings",
+        folder=folder,
+        utterances=utterances,
+        left_out=left_out,
+    )
+
+
+def _headset_channels(folder: Path) -> dict[tuple[str, str], str]:
+    """Map (meeting, speaker) to the number of the speaker's headset."""
+    return {
+        (_attribute(meeting, "observation", path), speaker.attrib["nxt_agent"]): speaker.attrib[
+            "channel"
+        ]
+        for path in sorted(folder.rglob("corpusResources/meetings.xml"))
+        for meeting in _parsed(path).iter("meeting")
+        for speaker in meeting.iter("speaker")
+        if "nxt_agent" in speaker.attrib and "channel" in speaker.attrib
+    }
+
+
+class _WordFile:
+    """The elements of a file of words, in order. Elements that are not words have empty texts."""
+
+    def __init__(self, path: Path) -> None:
+        elements = list(_parsed(path))
+        self._texts = [(word.text or "") if word.tag == "w" else "" for word in elements]
+        ids = [_attribute(word, f"{_NITE}id", path) for word in elements]
+        self._places = {word_id: place for place, word_id in enumerate(ids)}
+
+    def between(self, first: str, last: str) -> list[str] | None:
+        """Return the texts from one id to another, inclusive; None if an id is unknown."""
+        if first not in self._places or last not in self._places:
+            return None
+        return self._texts[self._places[first] : self._places[last] + 1]
+
+
+def _segment_words(segment: ElementTree.Element, words: _WordFile, path: Path) -> list[str]:
+    said: list[str] = []
+    for child in segment.iter(f"{_NITE}child"):
+        reference = child.attrib.get("href", "")
+        match = _IDS.search(reference)
+        texts = words.between(match[1], match[2] or match[1]) if match else None
+        if texts is None:
+            raise DataError(
+                f"{path}: refers to unknown words ({reference!r}). Unpack the annotations again."
+            )
+        said += texts
+    return said
+
+
+def _attribute(element: ElementTree.Element, name: str, path: Path) -> str:
+    if name not in element.attrib:
+        plain = name.removeprefix(_NITE)
+        raise DataError(
+            f"{path}: an element {element.tag} has no attribute {plain}. Unpack the annotations "
+            f"again."
+        )
+    return element.attrib[name]
+
+
+def _seconds(element: ElementTree.Element, name: str, path: Path) -> float:
+    text = _attribute(element, name, path)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    if not isfinite(seconds):
+        raise DataError(f"{path}: {name} must be a number of seconds (got {text[:40]!r}).")
+    return seconds
+
+
+def _parsed(path: Path) -> ElementTree.Element:
+    try:
+        return ElementTree.parse(path).getroot()
+    except OSError:
+        raise DataError(f"{path}: no such file. Unpack the annotations again.") from None
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        # ElementTree raises the last two for unknown and for multi-byte encodings.
+        raise DataError(f"{path}: damaged XML ({error}). Unpack the annotations again.") from None

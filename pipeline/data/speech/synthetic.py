@@ -1,4 +1,4 @@
-"""The SYNTHETIC corpora: commands, and game dialogue, as espeak-ng reads them."""
+"""Synthetic corpora: commands and game dialogue that espeak-ng reads."""
 
 from __future__ import annotations
 
@@ -26,44 +26,45 @@ _PARTS = ("test", "dev", *["train"] * 8)
 
 
 def commands(part: str, n_sentence: int, seed: int, purpose: str = "") -> list[str]:
-    """Sentences of train, dev or test, drawn by the seed and the purpose; the same may come again.
+    """Draw sentences of train, dev or test by a seed and a purpose, with repetitions.
 
-    A sentence belongs to one part, by its hash.
+    The hash of a sentence decides which part it belongs to.
     """
-    chance = Random(f"{seed}:{part}:{purpose}")
-    return list(islice((one for one in _drawn(chance) if part_of(one) == part), n_sentence))
+    generator = Random(f"{seed}:{part}:{purpose}")
+    sentences = (text for text in _random_sentences(generator) if part_of(text) == part)
+    return list(islice(sentences, n_sentence))
 
 
 def part_of(sentence: str) -> str:
-    """train (8 of 10 sentences), dev or test, by a hash of the sentence."""
+    """Return train (for 8 of 10 sentences), dev or test, by a hash of the sentence."""
     code = int.from_bytes(hashlib.sha256(sentence.encode()).digest()[:8])
     return _PARTS[code % len(_PARTS)]
 
 
-def _drawn(chance: Random) -> Iterator[str]:
+def _random_sentences(generator: Random) -> Iterator[str]:
     while True:
-        n_command = 2 if chance.random() < _LONG_SHARE else 1
-        sentence = " ".join(_command(chance) for _ in range(n_command))
+        n_command = 2 if generator.random() < _LONG_SHARE else 1
+        sentence = " ".join(_random_command(generator) for _ in range(n_command))
         if len(sentence.split()) <= _MOST_WORDS:
             yield sentence
 
 
-def _command(chance: Random) -> str:
-    shape = chance.randrange(4)
-    adjective = chance.choice(("", *_COLOURS, *_ROOMS))
+def _random_command(generator: Random) -> str:
+    shape = generator.randrange(4)
+    adjective = generator.choice(("", *_COLOURS, *_ROOMS))
     if shape == 0:
-        words = ["turn", chance.choice(_SWITCHES), "the", adjective, chance.choice(_DEVICES)]
+        words = ["turn", generator.choice(_SWITCHES), "the", adjective, generator.choice(_DEVICES)]
     elif shape == 1:
-        words = ["turn", "the", adjective, chance.choice(_DEVICES), chance.choice(_SWITCHES)]
+        words = ["turn", "the", adjective, generator.choice(_DEVICES), generator.choice(_SWITCHES)]
     elif shape == 2:
-        words = [chance.choice(("open", "close")), "the", adjective, chance.choice(_OPENINGS)]
+        words = [generator.choice(("open", "close")), "the", adjective, generator.choice(_OPENINGS)]
     else:
-        numbers = [chance.choice(_NUMBERS) for _ in range(chance.randint(1, 2))]
-        words = ["set", "the", adjective, chance.choice(_DEVICES), "at", *numbers]
+        numbers = [generator.choice(_NUMBERS) for _ in range(generator.randint(1, 2))]
+        words = ["set", "the", adjective, generator.choice(_DEVICES), "at", *numbers]
     return " ".join(word for word in words if word)
 
 
-# By log-mel distance from en-us: at most 1.1, and at least 1.2.
+# Voices whose log-mel distance from en-us is at most 1.1, and at least 1.2.
 _NEAR_VOICES = (
     *("en-us", "en-gb", "en-gb-x-rp", "en-gb-scotland", "en-029"),
     *("en-us+croak", "en-us+m1", "en-us+m3", "en-us+m7", "en-us+Mario"),
@@ -74,7 +75,7 @@ _DIALOGUE_VOICES = ("en-us+klatt4",)
 _NEAR_SPEEDS, _FAR_SPEEDS = (155, 205), (130, 235)
 _PITCHES = (35, 65)
 _NOISE_RATIOS_DB = (12.0, 24.0)
-# Longer lines of dialogue are nothing like a command, and shorter ones are mere exclamations.
+# Longer lines of dialogue are unlike commands, and shorter ones are mere exclamations.
 _DIALOGUE_WORDS = range(3, 11)
 _LICENCE = "GPL-3 (espeak-ng)"
 
@@ -82,24 +83,24 @@ _LICENCE = "GPL-3 (espeak-ng)"
 def command_corpus(
     data: DataConfig, part: str, n_utterance: int, seed: int, espeak: Espeak
 ) -> SpeechCorpus:
-    """Commands of train, dev or test in near voices."""
+    """Synthesise commands of train, dev or test in near voices."""
     sentences = commands(part, n_utterance, seed)
-    chance = Random(f"{seed}:{part}:voices")
-    prompts = [Prompt(one, _voice(chance, _NEAR_VOICES, _NEAR_SPEEDS)) for one in sentences]
+    generator = Random(f"{seed}:{part}:voices")
+    prompts = [Prompt(text, _voice(generator, _NEAR_VOICES, _NEAR_SPEEDS)) for text in sentences]
     return _spoken(data, part, data.speech.corpus, "commands", prompts, espeak)
 
 
 def harder_command_corpus(
     data: DataConfig, n_utterance: int, seed: int, espeak: Espeak
 ) -> SpeechCorpus:
-    """Commands held out of training, in far voices, at other speeds, with noise."""
-    chance = Random(f"{seed}:harder:voices")
+    """Synthesise commands held out of training, in far voices, at other speeds, with noise."""
+    generator = Random(f"{seed}:harder:voices")
     prompts = [
         Prompt(
             sentence,
-            _voice(chance, _FAR_VOICES, _FAR_SPEEDS),
-            round(chance.uniform(*_NOISE_RATIOS_DB), 1),
-            chance.getrandbits(32),
+            _voice(generator, _FAR_VOICES, _FAR_SPEEDS),
+            round(generator.uniform(*_NOISE_RATIOS_DB), 1),
+            generator.getrandbits(32),
         )
         for sentence in commands("test", n_utterance, seed, "harder")
     ]
@@ -110,9 +111,9 @@ def harder_command_corpus(
 def dialogue_corpus(
     data: DataConfig, n_utterance: int, seed: int, name: str, espeak: Espeak
 ) -> SpeechCorpus:
-    """Lines of game dialogue in a far voice: words that no command holds.
+    """Synthesise lines of game dialogue in a far voice, with words that no command has.
 
-    Raises MachineError where the dialogue's package cannot be had.
+    Raises MachineError if the package of the dialogue is not available.
     """
     dialogue = read_game_dialogue(data, ["en"])
     texts = (
@@ -120,18 +121,18 @@ def dialogue_corpus(
         for paragraph in dialogue.paragraphs()
         for sentence in paragraph.sentences["en"]
     )
-    sentences = list(dict.fromkeys(one for one in texts if len(one.split()) in _DIALOGUE_WORDS))
-    chance = Random(f"{seed}:dialogue")
-    drawn = chance.sample(sentences, min(n_utterance, len(sentences)))
-    prompts = [Prompt(one, _voice(chance, _DIALOGUE_VOICES, _NEAR_SPEEDS)) for one in drawn]
+    sentences = list(dict.fromkeys(text for text in texts if len(text.split()) in _DIALOGUE_WORDS))
+    generator = Random(f"{seed}:dialogue")
+    drawn = generator.sample(sentences, min(n_utterance, len(sentences)))
+    prompts = [Prompt(text, _voice(generator, _DIALOGUE_VOICES, _NEAR_SPEEDS)) for text in drawn]
     spoken = _spoken(data, "dialogue", name, "game dialogue", prompts, espeak)
     packages = spoken.packages | dialogue.packages
     licence = f"{_LICENCE}, {dialogue.licence} (dialogue)"
     return replace(spoken, packages=packages, licence=licence)
 
 
-def _voice(chance: Random, names: tuple[str, ...], speeds: tuple[int, int]) -> Voice:
-    return Voice(chance.choice(names), chance.randint(*speeds), chance.randint(*_PITCHES))
+def _voice(generator: Random, names: tuple[str, ...], speeds: tuple[int, int]) -> Voice:
+    return Voice(generator.choice(names), generator.randint(*speeds), generator.randint(*_PITCHES))
 
 
 def _spoken(
@@ -144,6 +145,6 @@ def _spoken(
         _LICENCE,
         f"SYNTHETIC: {domain} read by espeak-ng",
         folder,
-        [Utterance(f"{number:05d}.wav", one.text) for number, one in enumerate(prompts)],
+        [Utterance(f"{number:05d}.wav", prompt.text) for number, prompt in enumerate(prompts)],
         espeak.packages,
     )

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.data.lines import iterate_lines
-from pipeline.data.speech.ami import read_ami
-from pipeline.data.speech.layouts import read_common_voice, read_stm
+from pipeline.data.speech.layouts import read_ami, read_common_voice, read_stm
 from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.data.text.tmx import iterate_translation_units
 from pipeline.errors import DataError
