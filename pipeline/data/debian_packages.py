@@ -1,4 +1,4 @@
-"""Debian packages as a source of data: found in a folder or fetched, without root."""
+"""Debian packages as a source of data: taken from a folder or downloaded, without root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.errors import DataError, MachineError
 from pipeline.run.files import complete_folder, file_sha256
 from pipeline.run.settings import DataConfig
 
-# The versions that the project was tested with; `data.pin=true` demands them.
+# The versions that the project was tested with, which `data.pin=true` requires.
 TESTED_VERSIONS = {
     "libreoffice-help-en-us": "4:7.4.7-1+deb12u14",
     "libreoffice-help-de": "4:7.4.7-1+deb12u14",
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Package:
-    """A .deb file at hand."""
+    """A .deb file."""
 
     name: str
     version: str
@@ -49,12 +49,14 @@ class Package:
 
 
 def origin(packages: list[Package]) -> dict[str, dict[str, str]]:
-    """Name -> version and sha256, for a manifest."""
-    return {one.name: {"version": one.version, "sha256": one.sha256} for one in packages}
+    """Return name -> version and sha256, for a manifest."""
+    return {
+        package.name: {"version": package.version, "sha256": package.sha256} for package in packages
+    }
 
 
 def packages_of(data: DataConfig, names: list[str]) -> list[Package]:
-    """The packages `names` as the settings say; raises what `find_packages` raises."""
+    """Find packages as the settings say; raises as `find_packages` does."""
     folder = Path(data.packages) if data.packages is not None else None
     return find_packages(names, Path(data.downloads), folder, data.pin)
 
@@ -62,31 +64,32 @@ def packages_of(data: DataConfig, names: list[str]) -> list[Package]:
 def find_packages(
     names: list[str], downloads: Path, folder: Path | None, pin: bool
 ) -> list[Package]:
-    """The packages `names`, from `folder` if one is given, else from `downloads`, else from apt.
+    """Find packages in `folder` if it is given, or else in `downloads`, or else with apt.
 
-    What `downloads` already holds is used as it is and nothing reaches out for it. Raises
-    MachineError where a package is neither there nor to be had, or (with `pin`) is not of the
-    tested version.
+    Nothing is downloaded if `downloads` has all packages. Raises MachineError if a package is
+    not available, or (with `pin`) is not of the tested version.
     """
     where = folder if folder is not None else downloads
     if folder is not None and not folder.is_dir():
-        raise MachineError(f"data.packages must name a folder with .deb files, got {folder}")
+        raise MachineError(
+            f"data.packages: no such folder ({folder}). Set it to a folder with .deb files."
+        )
     absent = [name for name in names if not _candidates(name, where)]
     if absent and folder is not None:
         raise MachineError(
-            f"data.packages={folder} must hold {_file_patterns(names)}, missing "
-            f"{_file_patterns(absent)}"
+            f"data.packages: {folder} has no {_file_patterns(absent)}. It must contain "
+            f"{_file_patterns(names)}."
         )
     if absent:
         _download(absent, downloads, pin)
     return [_package(name, where, pin) for name in names]
 
 
-def package_files(package: Package, below: str, suffix: str) -> Iterator[tuple[str, bytes]]:
-    """Path below `below` and content of each regular file there whose name ends in `suffix`.
+def package_files(package: Package, folder: str, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Yield relative path and content of each file below a folder whose name ends in `suffix`.
 
     The archive is read as a stream and never unpacked, so that no path in it can touch the disk.
-    Raises DataError where the file is not a Debian package.
+    Raises DataError if the file is not a complete Debian package.
     """
     command = ["dpkg-deb", "--fsys-tarfile", str(package.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -94,44 +97,42 @@ def package_files(package: Package, below: str, suffix: str) -> Iterator[tuple[s
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
                 for member in archive:
                     path = member.name.removeprefix("./")
-                    if member.isfile() and path.startswith(below) and path.endswith(suffix):
+                    if member.isfile() and path.startswith(folder) and path.endswith(suffix):
                         content = archive.extractfile(member)
-                        assert content is not None  # true of every regular file
-                        yield path.removeprefix(below), content.read()
+                        assert content is not None  # since it is a regular file
+                        yield path.removeprefix(folder), content.read()
         except tarfile.TarError as error:
-            raise DataError(f"{package.path} must be a Debian package, got: {error}") from None
+            raise _not_a_package(package.path, str(error)) from None
         if process.wait():
-            raise DataError(f"{package.path} must be a whole Debian package, got a damaged one")
+            raise _not_a_package(package.path, "damaged")
 
 
 def unpack(packages: list[Package], folder: Path) -> None:
-    """Unpack packages below `folder`; DataError where a file is not a whole Debian package."""
+    """Unpack packages below `folder`; raises DataError if a file is not a complete package."""
     for package in packages:
         command = ["dpkg-deb", "-x", str(package.path.resolve()), str(folder.resolve())]
         result = _run(command, folder, [package.name])
         if result.returncode:
-            raise DataError(
-                f"{package.path} must be a whole Debian package, got: {_complaint(result)}"
-            )
+            raise _not_a_package(package.path, _complaint(result))
 
 
 def missing_libraries(name: str, downloads: Path) -> list[Package]:
-    """The packages that package `name` depends on and this system lacks, fetched where not there.
+    """Return the dependencies of package `name` that this system lacks, after downloading them.
 
-    Raises MachineError where they cannot be had.
+    Raises MachineError if they are not available.
     """
     folder = downloads / f"{name}-libraries"
     if not folder.is_dir():
-        _log.info("downloading what %s needs with apt-get", name)
-        with _private_apt(downloads, [name]) as apt, complete_folder(folder) as whole:
-            # What is installed is told by the system's own list; nothing is locked or installed.
+        _log.info("downloading the dependencies of %s with apt-get", name)
+        with _private_apt(downloads, [name]) as apt, complete_folder(folder) as new_folder:
+            # The system's own list tells what is installed. Nothing is locked or installed.
             options = ["-oDir::State::status=/var/lib/dpkg/status", "-oDebug::NoLocking=true"]
             fetch = ["install", "--yes", "--no-install-recommends", "--download-only", name]
-            apt.run([*options, *fetch], [name], f"install it (apt-get install {name})")
+            apt.run([*options, *fetch], [name], f"Install it (apt-get install {name}).")
             for path in sorted((apt.root / "cache" / "archives").glob("*.deb")):
-                path.replace(whole / path.name)
+                path.replace(new_folder / path.name)
     names = sorted(path.name.partition("_")[0] for path in folder.glob("*.deb"))
-    return [_package(one, folder, pin=False) for one in names]
+    return [_package(name, folder, pin=False) for name in names]
 
 
 def _candidates(name: str, folder: Path) -> list[Path]:
@@ -146,22 +147,24 @@ def _package(name: str, folder: Path, pin: bool) -> Package:
     paths = _candidates(name, folder)
     if len(paths) != 1:
         raise DataError(
-            f"{folder} must hold one version of {name}, got "
-            f"{', '.join(path.name for path in paths)}"
+            f"{folder}: several versions of {name} "
+            f"({', '.join(path.name for path in paths)}). Keep one."
         )
     path = paths[0]
     result = _run(["dpkg-deb", "-f", str(path.resolve()), "Version"], folder, [name])
     if result.returncode:
-        raise DataError(f"{path} must be a Debian package, got: {_complaint(result)}")
+        raise _not_a_package(path, _complaint(result))
     version = result.stdout.strip()
-    tested = TESTED_VERSIONS.get(name, "in a tested version, of which there is none,")
+    tested = TESTED_VERSIONS.get(name, "of a tested version, but none was tested")
     if pin and version != tested:
-        raise MachineError(f"data.pin=true demands {name} {tested}, got {version} in {path}")
+        raise MachineError(
+            f"data.pin: requires {name} {tested} (got {version} in {path}). Use that version."
+        )
     return Package(name, version, file_sha256(path), path)
 
 
 class _PrivateApt:
-    """apt with a state and a cache of its own below `root`, where it runs in the folder `new`."""
+    """apt-get with its own state and cache below `root`; it runs in the folder `new` there."""
 
     def __init__(self, root: Path, names: list[str]) -> None:
         self.root = root
@@ -176,17 +179,15 @@ class _PrivateApt:
             "-oAcquire::Retries=1",
             "-oAPT::Sandbox::User=root",
         ]
-        # Without a network `update` only warns, and apt then knows no package.
+        # Without a network `update` only warns, and apt-get then knows no package.
         self._update = _run([*self._command, "update"], root / "new", names)
 
     def run(self, arguments: list[str], wanted: list[str], remedy: str) -> None:
-        """Run one command; MachineError with apt's reason and the remedy where it fails."""
+        """Run one command; raises MachineError, with apt-get's reason and a remedy, if it fails."""
         result = _run([*self._command, *arguments], self.root / "new", wanted)
         if result.returncode:
             reason = _complaint(self._update) or _complaint(result) or "no reason given"
-            raise MachineError(
-                f"apt-get must be able to get {', '.join(wanted)}, got '{reason}'; {remedy}"
-            )
+            raise MachineError(f"apt-get: cannot download {', '.join(wanted)} ({reason}). {remedy}")
 
 
 @contextmanager
@@ -197,7 +198,7 @@ def _private_apt(downloads: Path, names: list[str]) -> Iterator[_PrivateApt]:
 
 
 def _download(names: list[str], downloads: Path, pin: bool) -> None:
-    """Fetch packages with apt into `downloads`."""
+    """Download packages with apt-get into `downloads`."""
     _log.info("downloading %s with apt-get", ", ".join(names))
     wanted = [
         f"{name}={TESTED_VERSIONS[name]}" if pin and name in TESTED_VERSIONS else name
@@ -209,7 +210,7 @@ def _download(names: list[str], downloads: Path, pin: bool) -> None:
             path.replace(downloads / path.name)
     absent = [name for name in names if not _candidates(name, downloads)]
     if absent:
-        raise MachineError(f"apt-get brought no {_file_patterns(absent)}; {_remedy(absent)}")
+        raise MachineError(f"apt-get: downloaded no {_file_patterns(absent)}. {_remedy(absent)}")
 
 
 def _run(command: list[str], folder: Path, names: list[str]) -> CompletedProcess[str]:
@@ -217,28 +218,31 @@ def _run(command: list[str], folder: Path, names: list[str]) -> CompletedProcess
         return subprocess.run(
             command,
             cwd=folder,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},  # messages that `_complaint` can tell apart
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # so that `_complaint` can read the messages
             capture_output=True,
             text=True,
             check=False,
         )
     except FileNotFoundError:
         raise MachineError(
-            f"{command[0]} must be installed to read {', '.join(names)}, got none on this machine; "
-            f"{_remedy(names)}"
+            f"{command[0]}: not installed, but needed for {', '.join(names)}. {_remedy(names)}"
         ) from None
 
 
 def _complaint(result: CompletedProcess[str]) -> str | None:
-    """The first error that a program of apt or dpkg wrote, else its first warning."""
+    """Return the first error, or else the first warning, of a program of apt or dpkg."""
     lines = result.stderr.splitlines()
     marks = ("E: ", "dpkg-deb: error: ", "W: ")
-    found = (line.strip() for mark in marks for line in lines if line.startswith(mark))
-    return next(found, None)
+    complaints = (line.strip() for mark in marks for line in lines if line.startswith(mark))
+    return next(complaints, None)
 
 
 def _remedy(names: list[str]) -> str:
     return (
-        f"use a Debian system with apt and a network, or put {_file_patterns(names)} into a folder "
-        f"and give it as data.packages=FOLDER"
+        f"Use a Debian system with apt and a network, or put {_file_patterns(names)} into a folder "
+        f"and set data.packages=FOLDER."
     )
+
+
+def _not_a_package(path: Path, reason: str | None) -> DataError:
+    return DataError(f"{path}: not a complete Debian package ({reason}). Download it again.")

@@ -1,4 +1,4 @@
-"""Whether the folders that the user points to hold the paper's corpora."""
+"""The corpora of the paper: whether they are there, and whether sets have their sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.run.settings import DataConfig, SpeechDataConfig, TaskConfig
 
 @dataclass(frozen=True)
 class PaperCorpus:
-    """sentences (or utterances); words: mean of one, by language; published: by whom, and where."""
+    """`sentences`: or utterances. `words`: language -> mean. `published`: by whom, and where."""
 
     name: str
     sentences: int
@@ -31,12 +31,12 @@ TRAINING = {
     "nmt_enfr": PaperCorpus("WMT'14 EN-FR", 40_800_000, {"en": 29.2, "fr": 33.5}, f"{_WMT}/wmt14"),
     "asr": PaperCorpus("LibriSpeech, 960 hours", 281_200, {"en": 33.4}, _OPENSLR_12),
 }
-# By family. The paper names none: fairseq's examples/scaling_nmt, and LibriSpeech's own parts.
+# By family. The paper names no dev sets; these are those of fairseq's examples and LibriSpeech.
 DEV = {
     "translation": PaperCorpus("newstest2013", 3000, published=f"{_WMT}/wmt13"),
     "speech": PaperCorpus("LibriSpeech dev-clean and dev-other", 5567, published=_OPENSLR_12),
 }
-# By the paper's name of the role; sets that are made of newstest14 have its size.
+# By role in the paper. Sets that are made of newstest14 have its size.
 TEST_SETS = {
     "newstest14": PaperCorpus(
         "newstest14", 3003, {"en": 27.0, "fr": 32.1, "de": 28.2}, f"{_WMT}/wmt14"
@@ -59,17 +59,19 @@ TEST_SETS = {
         "Common Voice FR, test part", 14_760, {"fr": 9.5}, "Mozilla, commonvoice.mozilla.org"
     ),
 }
-SPEECH_FRAMES_A_WORD = 5.4 * 3600 * 100 / (2620 * 20.1)  # test-clean: 5.4 hours, frames of 10 ms
+SPEECH_FRAMES_PER_WORD = (
+    5.4 * 3600 * 100 / (2620 * 20.1)
+)  # of test-clean: 5.4 hours, frames of 10 ms
 
 _TOLERANCE = 0.01
-_TRAINING_TOLERANCE = 0.25  # the paper counts before its cleaning, or after: it does not say
+_TRAINING_TOLERANCE = 0.25  # the paper does not say whether it counts before or after cleaning
 
 
 @dataclass(frozen=True)
 class _Needed:
-    """A key, the path that it gives (or a set of sacrebleu's), and the corpus to be found there.
+    """A key, its path (or test set of sacrebleu), and the corpus that must be there.
 
-    pair: of languages, where the place is a set of sacrebleu's cache.
+    `pair`: the languages if `place` is a test set of sacrebleu.
     """
 
     key: str
@@ -79,32 +81,34 @@ class _Needed:
 
 
 def check_present(data: DataConfig, task: TaskConfig) -> None:
-    """Raise DataError, naming key, path, corpus and publisher, of every corpus that is missing.
+    """Check that the corpora of the paper are there.
 
-    A key that is null or empty names no corpus, so its corpus is missing too.
+    Raises DataError with key, path, corpus and publisher of every missing corpus. A corpus is also
+    missing if its key is null or empty.
     """
     missing = [
-        f"{one.key} ({got}): {one.corpus.name}, {one.corpus.sentences:,} sentences, "
-        f"of {one.corpus.published}"
-        for one in _needed(data, task)
-        if (got := _got_instead(one, task)) is not None
+        f"{needed.key} ({fault}): {needed.corpus.name}, {needed.corpus.sentences:,} sentences, "
+        f"of {needed.corpus.published}"
+        for needed in _needed(data, task)
+        if (fault := _fault(needed, task)) is not None
     ]
     if missing:
         raise DataError(
-            f"data.check_paper_sizes needs the paper's corpora, missing are {'; '.join(missing)}"
+            f"data.check_paper_sizes: corpora of the paper are missing. Provide "
+            f"{'; '.join(missing)}."
         )
 
 
 def size_differences(task_name: str, counts: Mapping[str, Any]) -> list[str]:
-    """A sentence for each set whose size is not the paper's; counts: those of a manifest."""
-    found = []
+    """Describe each set whose size is not the paper's. `counts` are those of a manifest."""
+    differences = []
     for name, size, corpus, tolerance in _sizes(task_name, counts):
         if abs(size - corpus.sentences) > tolerance * corpus.sentences:
-            found.append(
+            differences.append(
                 f"{name} has {size:,} sentences where the paper's {corpus.name} has "
                 f"{corpus.sentences:,}: see {corpus.published}"
             )
-    return found
+    return differences
 
 
 def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
@@ -117,8 +121,8 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
         yield _Needed("data.train", data.train, TRAINING[task.name])
     yield _Needed("data.dev", data.dev, DEV["translation"], pair)
     yield _Needed("data.test", data.test, TEST_SETS["newstest14"], pair)
-    for other in dict.fromkeys(one for _, one in other_pairs(data, task)):
-        yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other)
+    for other_pair in dict.fromkeys(pair for _, pair in other_pairs(data, task)):
+        yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other_pair)
     for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
         place = None if data.librispeech is None else f"{data.librispeech}/{subset}"
         yield _Needed("data.librispeech", place, TEST_SETS[role])
@@ -138,20 +142,20 @@ def _speech_needed(speech: SpeechDataConfig) -> Iterator[_Needed]:
     yield _Needed("data.speech.common_voice", speech.common_voice, TEST_SETS["C-FR"])
 
 
-def _got_instead(needed: _Needed, task: TaskConfig) -> str | None:
-    """What there is instead of a corpus, in words; None where something stands in its place."""
+def _fault(needed: _Needed, task: TaskConfig) -> str | None:
+    """Say why a corpus counts as missing; None if something is at its place."""
     place = needed.place
     if place is None:
         return "got null"
     if needed.pair is not None:
-        is_there = is_cached(place, needed.pair)
-        languages = "-".join(needed.pair)
-        return None if is_there else f"got no {place} of {languages} in the sacrebleu cache"
-    return None if any(one.exists() for one in _paths(place, task)) else f"got no {place}"
+        if is_cached(place, needed.pair):
+            return None
+        return f"got no {place} of {'-'.join(needed.pair)} in the sacrebleu cache"
+    return None if any(path.exists() for path in _paths(place, task)) else f"got no {place}"
 
 
 def _paths(place: str, task: TaskConfig) -> list[Path]:
-    """The path itself, or the source side of parallel text."""
+    """Return the paths at which a corpus, or the source side of a parallel one, may be."""
     language = task.source_language
     texts = (
         place,
@@ -165,13 +169,13 @@ def _paths(place: str, task: TaskConfig) -> list[Path]:
 def _sizes(
     task_name: str, counts: Mapping[str, Any]
 ) -> Iterator[tuple[str, int, PaperCorpus, float]]:
-    """Set, its size as prepared, the paper's, and how far apart they may be."""
+    """Yield each set, its prepared size, the corpus of the paper, and the tolerance."""
     if "test_sets" in counts:
-        sizes = {role: one["rows"] for role, one in counts["test_sets"].items()}
+        sizes = {role: numbers["rows"] for role, numbers in counts["test_sets"].items()}
         if "train" in counts["split"]:
             sizes["train"] = counts["split"]["train"]
     else:
-        sizes = {name: one["utterances_read"] for name, one in counts.items()}
+        sizes = {name: numbers["utterances_read"] for name, numbers in counts.items()}
     for name, size in sizes.items():
         if name == "train":
             yield name, size, TRAINING[task_name], _TRAINING_TOLERANCE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.paper_corpora import SPEECH_FRAMES_A_WORD, TEST_SETS
+from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TEST_SETS
 from pipeline.decoding.inputs import Prepared
 from pipeline.decoding.test_set import read_test_set
 from pipeline.run.settings import PipelineConfig, TestSetConfig
@@ -64,7 +64,7 @@ def _expected(config: PipelineConfig, role: str, test_set: TestSetConfig) -> Set
     n_sentence = min(paper.sentences, config.data.test_sentences)
     words = paper.words.get(language, next(iter(paper.words.values())))
     if config.task.family == "speech":
-        return SetSize(n_sentence, words * SPEECH_FRAMES_A_WORD, words * UNITS_A_WORD)
+        return SetSize(n_sentence, words * SPEECH_FRAMES_PER_WORD, words * UNITS_A_WORD)
     data = config.data
     words = min(words, (data.min_words + data.max_words) / 2)
     return SetSize(n_sentence, words * UNITS_A_WORD, words * UNITS_A_WORD)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from pipeline.data.paper_corpora import SPEECH_FRAMES_A_WORD, TRAINING
+from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TRAINING
 from pipeline.decoding.plan import Part, part_size, plan_parts, shards
 from pipeline.ensembles import planned_ensembles
 from pipeline.plan.costs import ModelCosts
@@ -139,7 +139,7 @@ def _prepare(config: PipelineConfig) -> Work:
     n_word = sum(paper.words.values())
     if config.task.family == "speech":
         n_sentence = paper.sentences if data.speech.train else data.speech.commands
-        bytes_a_word = SPEECH_FRAMES_A_WORD * data.speech.feature_bins * _BYTES["float32"]
+        bytes_a_word = SPEECH_FRAMES_PER_WORD * data.speech.feature_bins * _BYTES["float32"]
     else:
         own_text = data.source != "libreoffice"
         n_sentence = data.train_sentences or (paper.sentences if own_text else _HELP_SENTENCES)

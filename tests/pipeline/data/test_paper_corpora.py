@@ -51,7 +51,7 @@ def test_a_side_of_the_training_text_is_enough_to_be_there(
     check_present(settings.data, settings.task)
     (tmp_path / "train.en.gz").unlink()
     with pytest.raises(
-        DataError, match=r"are data\.train \(got no .*WMT'17 EN-DE, 4,500,000 .*statmt\.org"
+        DataError, match=r"Provide data\.train \(got no .*WMT'17 EN-DE, 4,500,000 .*statmt\.org"
     ):
         check_present(settings.data, settings.task)
 
@@ -103,7 +103,7 @@ def test_a_set_of_sacrebleu_is_looked_for_in_its_cache(
 ) -> None:
     (tmp_path / name / f"{name.replace('/', '_')}.{pair}.ref").unlink()
     settings = _settings(*corpora)
-    with pytest.raises(DataError, match=rf"are data\.{key} \(got no {name} of {pair} in the sacr"):
+    with pytest.raises(DataError, match=rf"Provide data\.{key} \(got no {name} of {pair} in the"):
         check_present(settings.data, settings.task)
 
 
@@ -112,7 +112,7 @@ def test_a_part_of_librispeech_that_is_not_there_is_named(
 ) -> None:
     (tmp_path / "test-other").rmdir()
     settings = _settings(*corpora)
-    with pytest.raises(DataError, match=r"are data\.librispeech \(got no .*test-other\)"):
+    with pytest.raises(DataError, match=r"Provide data\.librispeech \(got no .*test-other\)"):
         check_present(settings.data, settings.task)
 
 
