@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, common_cell, replicates
+from pipeline.metrics.decodes import Decode, by_key, common_cell
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import read_measure_table
 from pipeline.metrics.ranking import scores
@@ -244,15 +244,15 @@ def calibration_cells(
     members, give their mean, with their standard deviation as spread.
     """
     searched = [part for part, decode in decodes.items() if decode.in_domain and decode.is_search]
-    for parts in replicates(searched, lambda part: decodes[part]):
+    for parts in by_key(searched, lambda part: decodes[part]):
         forecasts = [
             calibrated_forecasts(part, decodes, uncertainty, evaluation.quality) for part in parts
         ]
-        group = [decodes[part] for part in parts]
+        replicates = [decodes[part] for part in parts]
         for level in LEVELS:
-            cell = replace(common_cell(group), column=f"{level}_confidence", metric="ece")
+            cell = replace(common_cell(replicates), column=f"{level}_confidence", metric="ece")
             of_level = [by_level[level] for by_level in forecasts]
-            yield _calibration_cell(cell, of_level, len(group[0].texts), evaluation)
+            yield _calibration_cell(cell, of_level, len(replicates[0].texts), evaluation)
 
 
 def _calibration_cell(

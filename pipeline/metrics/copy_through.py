@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.metrics.cell import COPY_THROUGH, Cell
-from pipeline.metrics.decodes import Decode, common_cell, replicated_decodes
+from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import MeasuredDecode
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
@@ -48,9 +48,9 @@ def weighted_copied_percent(counts: CopyCounts) -> WeightedMetric:
 
 def copy_through_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator[Cell]:
     """Percentage of source words that the hypotheses repeat, for each set of replicates."""
-    for group in replicated_decodes(decodes):
-        cell = replace(common_cell(group), column=COPY_THROUGH, metric="copied_percent")
-        counts = [_decode_counts(decode) for decode in group]
+    for replicates in decodes_by_key(decodes):
+        cell = replace(common_cell(replicates), column=COPY_THROUGH, metric="copied_percent")
+        counts = [_decode_counts(decode) for decode in replicates]
         used = np.all([of_decode.source_words > 0 for of_decode in counts], axis=0)
         if not used.any():
             yield replace(cell, reason=_NO_WORD)

@@ -139,21 +139,21 @@ def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]
     )
 
 
-def replicates(items: Iterable[_Item], decode_of: Callable[[_Item], Decode]) -> list[list[_Item]]:
+def by_key(items: Iterable[_Item], decode_of: Callable[[_Item], Decode]) -> list[list[_Item]]:
     """Group items by the key of their decode, in their order.
 
     Decodes of one key are replicates: single members, or ensembles of one kind from several
     training runs. A cell is the mean over its replicates.
     """
-    by_key: dict[Key, list[_Item]] = {}
+    items_of_key: dict[Key, list[_Item]] = {}
     for item in items:
-        by_key.setdefault(decode_of(item).cell.key, []).append(item)
-    return list(by_key.values())
+        items_of_key.setdefault(decode_of(item).cell.key, []).append(item)
+    return list(items_of_key.values())
 
 
-def replicated_decodes(decodes: Iterable[Decode]) -> list[list[Decode]]:
+def decodes_by_key(decodes: Iterable[Decode]) -> list[list[Decode]]:
     """Group decodes into replicates, in their order."""
-    return replicates(decodes, lambda decode: decode)
+    return by_key(decodes, lambda decode: decode)
 
 
 def common_cell(decodes: Sequence[Decode]) -> Cell:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell
-from pipeline.metrics.decodes import Decode, common_cell, replicated_decodes, scorable_in_all
+from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key, scorable_in_all
 from pipeline.metrics.evaluation import Evaluation, with_spread
 from pipeline.quality.weighted_metric import FloatArray, weighted_mean
 from pipeline.statistics.posterior import sequence_logprob
@@ -54,14 +54,14 @@ def quality_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator
     the standard deviation as spread. The interval is that of the mean, with all replicates on the
     same resampled sentences. Source: `tab:nmt-bleu-asr-wer`; chrF and CER are additions.
     """
-    for group in replicated_decodes(decodes):
-        used = scorable_in_all(group)
+    for replicates in decodes_by_key(decodes):
+        used = scorable_in_all(replicates)
         for metric in (evaluation.quality, evaluation.quality.secondary):
-            cell = replace(common_cell(group), column=metric.name, metric=metric.name)
+            cell = replace(common_cell(replicates), column=metric.name, metric=metric.name)
             if not used.any():
-                yield replace(cell, reason=group[0].why_not_scorable)
+                yield replace(cell, reason=replicates[0].why_not_scorable)
                 continue
-            weighted = [metric.weighted(*decode.scored_texts(used)) for decode in group]
+            weighted = [metric.weighted(*decode.scored_texts(used)) for decode in replicates]
             weights = evaluation.weights(used)
             yield evaluation.mean_filled(cell, weighted, weights, metric.signature())
 
@@ -74,16 +74,16 @@ def extra_cells(
     A metric is called once per decode, with all hypotheses and references, so its cells have no
     interval. Raises DataError if it does not return a number.
     """
-    for group in replicated_decodes(decodes):
-        used = scorable_in_all(group)
-        if not group[0].in_domain:
+    for replicates in decodes_by_key(decodes):
+        used = scorable_in_all(replicates)
+        if not replicates[0].in_domain:
             continue
         for name, metric in metrics.items():
-            cell = replace(common_cell(group), column=name, metric=name)
+            cell = replace(common_cell(replicates), column=name, metric=name)
             if not used.any():
-                yield replace(cell, reason=group[0].why_not_scorable)
+                yield replace(cell, reason=replicates[0].why_not_scorable)
                 continue
-            values = [_number(name, metric(*decode.scored_texts(used))) for decode in group]
+            values = [_number(name, metric(*decode.scored_texts(used))) for decode in replicates]
             cell = replace(
                 cell, n=int(used.sum()), signature=evaluation.signed(cell, f"metric:{name}")
             )
@@ -108,9 +108,9 @@ def nll_cells(decodes: Sequence[Decode], single_of: str, evaluation: Evaluation)
     There is a cell for either posterior of each kind of ensemble, and one for the mean over the
     members of the kind `single_of`. Source: `tab:nmt-bleu-asr-wer`.
     """
-    for group in replicated_decodes(decodes):
-        shared = replace(common_cell(group), column="nll", metric="nll")
-        nll = [_read_sentence_nll(decode) for decode in group]
+    for replicates in decodes_by_key(decodes):
+        shared = replace(common_cell(replicates), column="nll", metric="nll")
+        nll = [_read_sentence_nll(decode) for decode in replicates]
         of_members = [member for decode_nll in nll for member in decode_nll.single]
         rows: dict[tuple[str, str], Sequence[FloatArray]]
         if shared.ensemble in ("single", CHECKPOINT_AVERAGE):
@@ -124,7 +124,7 @@ def nll_cells(decodes: Sequence[Decode], single_of: str, evaluation: Evaluation)
                 rows["single", "-"] = of_members
         for (ensemble, hypotheses), values in rows.items():
             cell = replace(shared, ensemble=ensemble, hypotheses=hypotheses)
-            yield _nll_cell(cell, values, group[0].why_not_scorable, evaluation)
+            yield _nll_cell(cell, values, replicates[0].why_not_scorable, evaluation)
 
 
 def _nll_cell(

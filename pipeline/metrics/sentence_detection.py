@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell, number_text
 from pipeline.metrics.copy_through import with_copy_through
-from pipeline.metrics.decodes import Decode, common_cell, replicates, scorable_in_all
+from pipeline.metrics.decodes import Decode, by_key, common_cell, scorable_in_all
 from pipeline.metrics.detection import weighted_roc_auc
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import (
@@ -51,16 +51,16 @@ def sentence_detection_cells(
         for measured in measured_decodes
         if measured.decode.cell.test_set == baseline
     }
-    for group in replicates(measured_decodes, lambda measured: measured.decode):
-        if group[0].decode.is_search:
-            yield from error_detection_cells(group, evaluation)
+    for replicates in by_key(measured_decodes, lambda measured: measured.decode):
+        if replicates[0].decode.is_search:
+            yield from error_detection_cells(replicates, evaluation)
         against = [
             in_domain[_system(measured.decode)]
-            for measured in group
+            for measured in replicates
             if _system(measured.decode) in in_domain
         ]
-        if group[0].decode.cell.test_set != baseline and len(against) == len(group):
-            yield from ood_detection_cells(against, group, evaluation)
+        if replicates[0].decode.cell.test_set != baseline and len(against) == len(replicates):
+            yield from ood_detection_cells(against, replicates, evaluation)
 
 
 def _measured(decode: Decode, measures: Path, source_is_text: bool) -> MeasuredDecode:
@@ -76,17 +76,16 @@ def _system(decode: Decode) -> tuple[object, ...]:
 
 
 def error_detection_cells(
-    group: Sequence[MeasuredDecode], evaluation: Evaluation
+    replicates: Sequence[MeasuredDecode], evaluation: Evaluation
 ) -> Iterator[Cell]:
     """Prediction rejection ratio in percent of every measure at B = 1, where T has no effect.
 
-    `group` holds replicates, of which the mean is taken. The error of a sentence is 100 - sentence
-    BLEU, or its WER. There is a cell for each rule of the evaluation. Source:
-    `tab:sequence-error-detection`.
+    A cell is the mean over replicates. The error of a sentence is 100 - sentence BLEU, or its WER.
+    There is a cell for each rule of the evaluation. Source: `tab:sequence-error-detection`.
     """
-    decodes = [measured.decode for measured in group]
+    decodes = [measured.decode for measured in replicates]
     scorable = scorable_in_all(decodes)
-    grids = [first_of_each_length_norm(measured.grid) for measured in group]
+    grids = [first_of_each_length_norm(measured.grid) for measured in replicates]
     for rule in rejection_rules(evaluation.quality, evaluation.rules):
         errors_percent = [decode.errors_percent(rule.sentence_error_percent) for decode in decodes]
         for length_norm, first in grids[0].items():
@@ -97,7 +96,7 @@ def error_detection_cells(
                 cell = replace(common, column=name)
                 if not scorable.any():
                     yield replace(cell, reason=decodes[0].why_not_scorable)
-                elif len(measures) < len(group) or not _have(name, measures):
+                elif len(measures) < len(replicates) or not _have(name, measures):
                     yield replace(cell, reason="not every ensemble of this kind has the measure")
                 else:
                     values = [of_decode.values[name] for of_decode in measures]
@@ -139,9 +138,9 @@ def ood_detection_cells(
 ) -> Iterator[Cell]:
     """ROC-AUC in percent of every measure at every setting of the out-of-domain decodes.
 
-    `out_of_domain` holds replicates, of which the mean is taken; `in_domain` holds the in-domain
-    decode of each one's own ensemble, in the same order. References have no beam: with teacher
-    forcing B = 1 and T has no effect. Source: `tab:ood-detection`, `apn-tab:ood-detection-tf`.
+    `out_of_domain` are replicates; `in_domain` are the in-domain decodes of the same ensembles, in
+    the same order. A cell is the mean over them. References have no beam: with teacher forcing
+    B = 1 and T has no effect. Source: `tab:ood-detection`, `apn-tab:ood-detection-tf`.
     """
     cell = common_cell([measured.decode for measured in out_of_domain])
     against = common_cell([measured.decode for measured in in_domain])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, common_cell, replicates, scorable_in_all
+from pipeline.metrics.decodes import Decode, by_key, common_cell, scorable_in_all
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.rules import PrecisionRule, precision_rules
 from pipeline.metrics.token_labels import (
@@ -65,37 +65,37 @@ def token_detection_cells(
         for part, decode in decodes.items()
         if decode.is_search and decode.is_ensemble
     ]
-    for group in replicates(measured, lambda tokens: tokens.decode):
-        yield from token_error_cells(group, rules, evaluation)
+    for replicates in by_key(measured, lambda tokens: tokens.decode):
+        yield from token_error_cells(replicates, rules, evaluation)
 
 
 def token_error_cells(
-    group: Sequence[MeasuredTokens], rules: TokenRules | None, evaluation: Evaluation
+    replicates: Sequence[MeasuredTokens], rules: TokenRules | None, evaluation: Evaluation
 ) -> Iterator[Cell]:
     """Average precision in percent of every token measure, the token error rate, and deletions.
 
     In addition to the paper `{measure}_word_max`, `{measure}_word_mean` and
-    `{measure}_before_deletion`, with their base rates. `group` holds replicates, of which the mean
-    is taken. Without `rules`, the cells say that the dictionary is missing. Source:
-    `tab:token-error-detection`; its baseline is the token error rate.
+    `{measure}_before_deletion`, with their base rates. A cell is the mean over replicates. Without
+    `rules`, the cells say that the dictionary is missing. Source: `tab:token-error-detection`; its
+    baseline is the token error rate.
     """
-    decodes = [measured.decode for measured in group]
+    decodes = [measured.decode for measured in replicates]
     used = scorable_in_all(decodes)
     common = common_cell(decodes)
-    names = [str(name) for name in group[0].tokens if name not in _POSITION_COLUMNS]
+    names = [str(name) for name in replicates[0].tokens if name not in _POSITION_COLUMNS]
     plans = [*_paper_plans(names, evaluation), *_additional_plans(names, evaluation)]
     cells = [replace(common, column=plan.column, metric=plan.metric) for plan in plans]
     if rules is None or not used.any():
         why = decodes[0].why_not_scorable if rules else "the dictionary of tokens is missing"
         yield from (replace(cell, reason=why) for cell in cells)
         return
-    labels = [token_labels(measured, used, rules) for measured in group]
+    labels = [token_labels(measured, used, rules) for measured in replicates]
     weights = evaluation.weights(used)
     for cell, plan in zip(cells, plans, strict=True):
         eos = "include" if rules.with_eos or plan.every_eos else "exclude"
         filled = evaluation.mean_filled(
             cell,
-            [plan.weighted(*pair) for pair in zip(group, labels, strict=True)],
+            [plan.weighted(*pair) for pair in zip(replicates, labels, strict=True)],
             weights,
             f"{plan.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
         )

@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio, roc_auc, sentence_bleu
 from pipeline.metrics.copy_through import copy_through_cells
-from pipeline.metrics.decodes import common_cell, replicates
+from pipeline.metrics.decodes import by_key, common_cell
 from pipeline.metrics.performance import quality_cells
 from pipeline.metrics.sentence_detection import error_detection_cells, ood_detection_cells
 
@@ -22,20 +22,20 @@ def runs(measured):
     """Two ensembles of checkpoints and their measures on one test set."""
 
     def make(test_set: str, shift: float):
-        group = []
+        replicates = []
         for run, (texts, values) in enumerate(zip(TEXTS, VALUES, strict=True)):
             one = measured([value * shift for value in values], texts, REFERENCES)
             cell = replace(one.decode.cell, ensemble="checkpoint", test_set=test_set)
             members = (f"seed_{run}.last", f"seed_{run}.best")
-            group.append(replace(one, decode=replace(one.decode, cell=cell, members=members)))
-        return group
+            replicates.append(replace(one, decode=replace(one.decode, cell=cell, members=members)))
+        return replicates
 
     return make
 
 
 def test_error_detection_is_the_mean_over_runs_with_its_spread(runs, evaluation):
-    group = runs("newstest14", 1)
-    (cell,) = error_detection_cells(group, evaluation)
+    replicates = runs("newstest14", 1)
+    (cell,) = error_detection_cells(replicates, evaluation)
     each = [
         prediction_rejection_ratio(100 - sentence_bleu(texts, REFERENCES), values)
         for texts, values in zip(TEXTS, VALUES, strict=True)
@@ -77,21 +77,21 @@ def test_teacher_forcing_has_no_beam_and_no_temperature(runs, evaluation):
 
 
 def test_a_run_without_a_measure_is_reported(runs, evaluation):
-    group = runs("newstest14", 1)
-    group[1] = replace(group[1], grid=[replace(group[1].grid[0], values={})])
-    (cell,) = error_detection_cells(group, evaluation)
+    replicates = runs("newstest14", 1)
+    replicates[1] = replace(replicates[1], grid=[replace(replicates[1].grid[0], values={})])
+    (cell,) = error_detection_cells(replicates, evaluation)
     assert cell.reason == "not every ensemble of this kind has the measure"
-    (cell,) = ood_detection_cells(group, runs("PRM", 1), evaluation)
+    (cell,) = ood_detection_cells(replicates, runs("PRM", 1), evaluation)
     assert cell.reason == "the in-domain set lacks this measure"
-    group[1] = replace(group[1], grid=[])
-    (cell,) = error_detection_cells(group, evaluation)
+    replicates[1] = replace(replicates[1], grid=[])
+    (cell,) = error_detection_cells(replicates, evaluation)
     assert cell.reason == "not every ensemble of this kind has the measure"
 
 
 def test_replicates_keep_their_order_and_have_the_same_sentences(runs):
     first, second = runs("newstest14", 1)
     other = runs("PRM", 1)
-    result = replicates([first, other[0], second, other[1]], lambda run: run.decode)
+    result = by_key([first, other[0], second, other[1]], lambda run: run.decode)
     assert result == [[first, second], other]
     short = replace(second.decode, texts=["a"])
     with pytest.raises(DataError, match=r"same sentences \(got \[1, 4\] sentences\)"):
