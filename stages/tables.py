@@ -41,7 +41,7 @@ def tables(config: PipelineConfig) -> None:
     index = CellIndex(cells)
     added_tables = _functions(report.tables, "report.tables")
     claim_groups = _functions(report.claims, "report.claims")
-    made = [
+    all_tables = [
         *(paper_table(label, index) for label in report.paper_tables),
         *dataset_tables(read_descriptions(root / "prepare", tasks)),
         *tables_beyond_paper(added_tables, cells),
@@ -53,10 +53,10 @@ def tables(config: PipelineConfig) -> None:
     functions = [*added_tables.values(), *claim_groups.values()]
     made_from = provenance(config, "tables", inputs, *functions)
     with new_artifact(root / "tables", made_from) as out:
-        write_tables(out, made, report.beside_paper)
+        write_tables(out, all_tables, report.beside_paper)
         write_claims(out, judged)
     content = PageContent(
-        tables=made,
+        tables=all_tables,
         claims=judged,
         figures=[
             figure for task in tasks for figure in page_figures(metrics / task / "figures", task)
@@ -71,13 +71,13 @@ def tables(config: PipelineConfig) -> None:
     with tracking.open_run(config, "tables") as log:
         written = Artifact(root / "tables", "tables")
         log.artifacts(*map(written.file, written.names()), root / "report" / "index.html")
-    values = [cell.cell.value for table in made for cell in table.cells]
-    counts = len(made), len(values), values.count(None)
+    values = [cell.cell.value for table in all_tables for cell in table.cells]
+    counts = len(all_tables), len(values), values.count(None)
     _log.info("%d tables with %d cells, %d of them without a value", *counts)
 
 
 def _checked_inputs(root: Path, task: str) -> dict[str, str]:
-    """Digests of what stages made of a task. Raises DataError if they do not belong together."""
+    """The digests of a task's results. Raises DataError if they do not belong together."""
     decoded = Artifact(root / "decode" / task, "decode")
     uncertainty, metrics = (
         Artifact(root / stage / task, stage, required=False) for stage in ("uncertainty", "metrics")

@@ -1,1 +1,1 @@
-"""Tables of the evidence: cells of all tasks in, files for people and programs out."""
+"""Tables, claims, figures and the HTML page, made from the cells of all tasks."""

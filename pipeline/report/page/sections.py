@@ -16,7 +16,7 @@ from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
 from pipeline.report.names import METRICS, decoder_name, task_name
 from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
-from pipeline.report.table import Table
+from pipeline.report.table import Table, TableCell
 
 # Markdown that could occur in a sentence by chance, or that would lead out of the page.
 _DISABLED_MARKDOWN = ("link", "image", "autolink", "emphasis", "html_inline", "html_block")
@@ -32,7 +32,7 @@ class SetSummary:
     corpus: str
     n_sentence: int | None
     decoded_by: list[str]
-    quality: Cell | None
+    quality: TableCell | None
 
     @property
     def synthetic(self) -> bool:
@@ -103,7 +103,7 @@ def _set(name: str, cells: list[Cell], browsable: BrowsableSet | None) -> SetSum
     )
 
 
-def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> Cell | None:
+def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> TableCell | None:
     """The cell of the corpus metric of the decode that can be browsed."""
     for cell in cells:
         decoded = (cell.ensemble, cell.hypotheses, cell.regime)
@@ -112,7 +112,7 @@ def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> Cell | N
             and cell.metric in QUALITIES
             and decoded == (browsable.ensemble, browsable.combination, browsable.regime)
         ):
-            return cell
+            return TableCell(cell)
     return None
 
 

@@ -60,14 +60,14 @@ def test_the_interval_of_the_paired_difference_decides(
 ) -> None:
     cells = prr("prex_entropy_s", better), prr("prex_entropy_c", 40.0)
     draws = around(*cells)
-    found = only_verdict(frame_of(*cells), draws, CLAIM)
-    assert found.verdict == expected
-    assert found.value == pytest.approx(better - 40)
+    verdict = only_verdict(frame_of(*cells), draws, CLAIM)
+    assert verdict.verdict == expected
+    assert verdict.value == pytest.approx(better - 40)
     difference = draws[cells[0].key] - draws[cells[1].key]
-    assert (found.low, found.high) == pytest.approx(np.quantile(difference, (0.025, 0.975)))
-    assert found.cells == (cells[0].key, cells[1].key)
-    assert found.reason == ("the interval includes 0" if expected == "undecided" else "")
-    counts = (found.n_set, found.n_supporting, found.n_contradicting)
+    assert (verdict.low, verdict.high) == pytest.approx(np.quantile(difference, (0.025, 0.975)))
+    assert verdict.cells == (cells[0].key, cells[1].key)
+    assert verdict.reason == ("the interval includes 0" if expected == "undecided" else "")
+    counts = (verdict.n_set, verdict.n_supporting, verdict.n_contradicting)
     assert counts == (1, int(expected == "holds"), int(expected == "does not hold"))
 
 
@@ -79,9 +79,9 @@ def test_lower_is_better_for_error_rates(frame_of: MakeFrame) -> None:
                   value=1.5, **shared)  # fmt: skip
     name = "ensembles_beat_singles_in_nll"
     draws = around(ensemble, single, width=0.1)
-    (found,) = verdicts({name: CLAIMS[name]}, frame_of(ensemble, single), draws)
-    assert (found.verdict, found.value) == ("holds", pytest.approx(0.3))
-    assert "newstest14 is not part of this run" in found.reason
+    (verdict,) = verdicts({name: CLAIMS[name]}, frame_of(ensemble, single), draws)
+    assert (verdict.verdict, verdict.value) == ("holds", pytest.approx(0.3))
+    assert "newstest14 is not part of this run" in verdict.reason
 
 
 def test_a_side_is_the_best_or_the_mean_of_its_cells(frame_of: MakeFrame) -> None:
@@ -98,19 +98,19 @@ def test_a_side_is_the_best_or_the_mean_of_its_cells(frame_of: MakeFrame) -> Non
 def test_a_claim_with_missing_cells_is_undecided(frame_of: MakeFrame) -> None:
     better, worse = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
     draws = around(better, worse)
-    lacking = only_verdict(frame_of(better), draws, CLAIM)
-    assert lacking.reason == "prex_entropy_c was not computed for newstest14"
+    incomplete = only_verdict(frame_of(better), draws, CLAIM)
+    assert incomplete.reason == "prex_entropy_c was not computed for newstest14"
     no_draws = only_verdict(frame_of(better, worse), {better.key: draws[better.key]}, CLAIM)
     assert no_draws.reason == "prex_entropy_c has no bootstrap draws (newstest14)"
     constant = prr("prex_entropy_c", 0.0, CONSTANT)
-    idle = only_verdict(frame_of(better, constant), draws, CLAIM)
-    assert idle.reason == f"{CONSTANT} (newstest14)"
+    of_constant = only_verdict(frame_of(better, constant), draws, CLAIM)
+    assert of_constant.reason == f"{CONSTANT} (newstest14)"
     empty = frame_of()
     for name, claim in CLAIMS.items():
-        (found,) = verdicts({name: claim}, empty, {})
-        assert found.reason.startswith("task ")
-    for found in (lacking, no_draws, idle):
-        assert (found.verdict, found.value, found.cells) == ("undecided", None, ())
+        (verdict,) = verdicts({name: claim}, empty, {})
+        assert verdict.reason.startswith("task ")
+    for verdict in (incomplete, no_draws, of_constant):
+        assert (verdict.verdict, verdict.value, verdict.cells) == ("undecided", None, ())
 
 
 def test_the_ensemble_of_the_run_replaces_that_of_the_paper(frame_of: MakeFrame) -> None:
@@ -137,9 +137,9 @@ def test_all_claims_hold_for_the_numbers_of_the_paper(
     frame = pd.DataFrame([vars(cell) for cell in paper.values()])
     frame["spread"] = np.nan
     draws = {key: np.full(10, cell.value, dtype=float) for key, cell in paper.items()}
-    found = verdicts(CLAIMS, frame, draws)
+    judged = verdicts(CLAIMS, frame, draws)
     by_verdict: dict[str, set[str]] = {}
-    for verdict in found:
+    for verdict in judged:
         by_verdict.setdefault(verdict.verdict, set()).add(f"{verdict.name} {verdict.task}")
     assert by_verdict["undecided"] == {
         f"{name} {task}"
@@ -160,8 +160,8 @@ def test_all_claims_hold_for_the_numbers_of_the_paper(
 
 def test_files_list_every_verdict_with_its_cells(frame_of: MakeFrame, tmp_path: Path) -> None:
     cells = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
-    found = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells))
-    write_claims(tmp_path, found)
+    judged = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells))
+    write_claims(tmp_path, judged)
     with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == ["joint", "exact_expr_helps_errors",
@@ -193,6 +193,6 @@ def test_single_models_stand_for_checkpoint_averages(frame_of: MakeFrame) -> Non
     cells = checkpoints, single, Cell(ensemble="random_init", hypotheses="prex", value=1.2, **nll)
     names = ("checkpoints_beat_singles_nll", "random_init_beats_checkpoints_nll")
     draws = around(*cells, width=0.01)
-    found = verdicts({name: CLAIMS[name] for name in names}, frame_of(*cells), draws)
-    assert [verdict.verdict for verdict in found] == ["holds", "holds"]
-    assert [verdict.value for verdict in found] == [pytest.approx(0.1), pytest.approx(0.2)]
+    judged = verdicts({name: CLAIMS[name] for name in names}, frame_of(*cells), draws)
+    assert [verdict.verdict for verdict in judged] == ["holds", "holds"]
+    assert [verdict.value for verdict in judged] == [pytest.approx(0.1), pytest.approx(0.2)]

@@ -43,15 +43,15 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
     ) -> PageContent:
         folder = tmp_path_factory.mktemp("outputs")
         parts = [f"random_init.prex.{name}" for name in test_sets]
-        made = PartFolder(
+        decode = PartFolder(
             folder / "decode",
             "decode",
             dict.fromkeys([*parts, "seed_1.beam.newstest14"], made_by("decode")),
         )
-        for part in made.parts:
-            with made.building(part) as place:
-                _write_store(place / "store.h5", part, n_sentence)
-        made.write_manifest()
+        for part in decode.parts:
+            with decode.building(part) as out:
+                _write_store(out / "store.h5", part, n_sentence)
+        decode.write_manifest()
         for part in parts:
             (folder / "uncertainty" / part).mkdir(parents=True)
             with open_store(folder / "decode" / part / "store.h5") as store:
@@ -89,8 +89,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _write_store(path: Path, part: str, n_sentence: int) -> None:
-    ensemble, way, test_set = part.split(".")
-    single = way == "beam"
+    ensemble, search, test_set = part.split(".")
+    single = search == "beam"
     random = np.random.default_rng(len(test_set))
     with StoreWriter(
         path,

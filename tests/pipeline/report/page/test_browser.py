@@ -174,7 +174,7 @@ def test_no_accessibility_violations_and_no_horizontal_scrolling(
         page.screenshot(path=tmp_path / f"{device}_{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth") == width
         violations = Axe().run(page).response["violations"]
-        assert [(found["id"], found["nodes"][0]["html"]) for found in violations] == []
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in violations] == []
 
 
 def test_the_keyboard_can_skip_to_the_content_and_focus_is_visible(page: Page) -> None:
