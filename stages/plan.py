@@ -1,6 +1,6 @@
-"""What a run would cost: work, time, disk and memory of every stage.
+"""Estimate what a run would cost: FLOPs, time, disk space and memory of every stage.
 
-No stage is run; with plan.hardware=this_machine one core is timed.
+No stage is run. With plan.hardware=this_machine, one core is timed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan(config: PipelineConfig) -> None:
-    """Print the plan of a task on plan.devices of plan.hardware."""
+    """Print the plan of a task on plan.devices devices of plan.hardware."""
     from pipeline.plan.costs import model_costs
     from pipeline.plan.hardware import Lengths
     from pipeline.plan.sizes import baseline_size, set_sizes, target_share
@@ -54,8 +54,9 @@ def plan(config: PipelineConfig) -> None:
 
 
 def _overrides() -> list[str]:
-    """What the command line sets for the stages that are planned."""
-    return [one for one in HydraConfig.get().overrides.task if not one.startswith("plan.")]
+    """The overrides of the command line that are for the planned stages."""
+    overrides = HydraConfig.get().overrides.task
+    return [override for override in overrides if not override.startswith("plan.")]
 
 
 def _hardware(

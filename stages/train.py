@@ -1,4 +1,4 @@
-"""Train the members of the ensembles, side by side; a member that is done is not trained again."""
+"""Train the members of the ensembles, side by side; finished members are not trained again."""
 
 from __future__ import annotations
 
@@ -21,38 +21,46 @@ _log = logging.getLogger(__name__)
 
 
 def train(config: PipelineConfig) -> None:
-    """Write one part a seed to {io.root}/train/{task}: weights, average, model.json, curve.csv.
+    """Write one part per seed to {io.root}/train/{task}: weights, average, model.json, curve.csv.
 
-    Beside that folder, {task}.curves.csv holds the curves of all members, for a plot.
+    {io.root}/train/{task}.curves.csv holds the learning curves of all members.
     """
-    root = Path(config.io.root)
-    data = root / "prepare" / config.task.name / "fairseq"
-    code = code_digest("train", implementation(config.train._target_, "train._target_"))
+    root, task = Path(config.io.root), config.task.name
+    seeds = {f"seed_{seed}": seed for seed in config.ensemble.seeds}
+    trainer = implementation(config.train._target_, "train._target_")
+    code = code_digest("train", trainer)
+    files = _prepared_files(root / "prepare" / task)
     settings = [plain(config.train), plain(config.model)]
-    files = _prepared_files(data.parent)
     parts = {
-        f"seed_{seed}": Provenance("train", code, digest(*settings, seed), files)
-        for seed in config.ensemble.seeds
+        name: Provenance("train", code, digest(*settings, seed), files)
+        for name, seed in seeds.items()
     }
-    folder = PartFolder(root / "train" / config.task.name, "train", parts)
-    resume = root / "resume" / "train" / config.task.name
-    if config.part is not None:
-        if config.part not in folder.parts:
-            raise ConfigError(f"part must be one of {', '.join(folder.parts)}, got {config.part}")
-        _train_part(config, folder, data, resume)
+    folder = PartFolder(root / "train" / task, "train", parts)
+    resume = root / "resume" / "train" / task
+    if config.part is None:
+        _train_all(config, folder, resume)
         return
-    trained = run_parts(config, folder)
-    shutil.rmtree(resume, ignore_errors=True)
-    curves = {name: folder.root / name / "curve.csv" for name in folder.parts}
-    gather_curves(curves, folder.root.with_name(f"{config.task.name}.curves.csv"))
-    _log.info("%s: %d of %d members trained now", folder.root, len(trained), len(folder.parts))
-    with tracking.open_run(config, "train") as log:
-        for name in trained:
-            log.curve(name, curves[name], step="update")
+    if config.part not in seeds:
+        raise ConfigError(f"part: must be one of {', '.join(seeds)} (got {config.part}).")
+    with folder.building(config.part) as out:
+        trainer(
+            TrainJob(
+                title=f"train {task} {config.part}",
+                data=root / "prepare" / task / "fairseq",
+                out=out,
+                resume=resume / f"{config.part}-{folder.parts[config.part][:16]}",
+                family=config.task.family,
+                seed=seeds[config.part],
+                source_language=config.task.source_language,
+                target_language=config.task.target_language,
+                model=plain(config.model),
+                train=plain(config.train),
+            )
+        )
 
 
 def _prepared_files(folder: Path) -> dict[str, str]:
-    """Name -> sha256 of the files that training reads. Raises DataError if one has changed."""
+    """Map the files that training reads to their sha256; DataError if one has changed."""
     prepared = Artifact(folder, "prepare")
     files = {name: file_sha256(prepared.file(name)) for name in prepared.names("fairseq/")}
     if not files:
@@ -60,22 +68,15 @@ def _prepared_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _train_part(config: PipelineConfig, folder: PartFolder, data: Path, resume: Path) -> None:
-    name = str(config.part)
-    with folder.building(name) as out:
-        job = TrainJob(
-            title=f"train {config.task.name} {name}",
-            data=data,
-            out=out,
-            resume=resume / f"{name}-{folder.parts[name][:16]}",
-            family=config.task.family,
-            seed=int(name.removeprefix("seed_")),
-            source_language=config.task.source_language,
-            target_language=config.task.target_language,
-            model=plain(config.model),
-            train=plain(config.train),
-        )
-        implementation(config.train._target_, "train._target_")(job)
+def _train_all(config: PipelineConfig, folder: PartFolder, resume: Path) -> None:
+    trained = run_parts(config, folder)
+    shutil.rmtree(resume, ignore_errors=True)
+    curves = {name: folder.root / name / "curve.csv" for name in folder.parts}
+    gather_curves(curves, folder.root.with_name(f"{config.task.name}.curves.csv"))
+    _log.info("%s: trained %d of %d members", folder.root, len(trained), len(folder.parts))
+    with tracking.open_run(config, "train") as log:
+        for name in trained:
+            log.curve(name, curves[name], step="update")
 
 
 if __name__ == "__main__":

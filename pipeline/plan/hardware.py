@@ -1,8 +1,7 @@
-"""What runs the work: a table of accelerators, each with its source, in the units of a plan."""
+"""Hardware that a plan can be made for: a table of accelerators, and this machine, timed."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Callable
@@ -12,10 +11,10 @@ from typing import Any
 from pipeline.plan.costs import ModelCosts
 from pipeline.run.settings import PipelineConfig, plain
 
-# Share of the peak that training has: of translation by Ott et al. 2018, table 1 (8 V100: 143,000
-# target tokens a second in fp16, 54,000 in fp32: as recalled, not checked against the paper), of
-# speech by the paper (8 days on 8 V100). tests/pipeline/plan/ works them out again. Other
-# accelerators, and decoding, are assumed to have the same share.
+# Share of the peak FLOP/s that training reaches. Translation: Ott et al. 2018, table 1 (8 V100:
+# 143,000 target tokens per second in fp16, 54,000 in fp32; recalled, not checked against the
+# paper). Speech: our paper (8 days on 8 V100). tests/pipeline/plan derives them. Other accelerators
+# and decoding are assumed to reach the same share.
 USABLE_SHARE = {
     ("translation", "fp16"): 0.187,
     ("translation", "fp32"): 0.56,
@@ -23,26 +22,27 @@ USABLE_SHARE = {
     ("speech", "fp32"): 0.125,
 }
 SHARE_SOURCES = {
-    "translation": "by tokens a second of Ott et al. 2018 on V100, as recalled and not checked",
-    "speech": "by the paper's 8 days on 8 V100 a member",
+    "translation": "from tokens per second of Ott et al. 2018 on V100, as recalled and not checked",
+    "speech": "from the paper's 8 days on 8 V100 per member",
 }
-# Host time of one step of a search, in which a GPU waits for its next kernels: an assumption.
+# Time of one search step during which a GPU waits for the host; an assumption.
 GPU_STEP_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """One device: usable operations a second in training and in decoding, memory, and the rest.
+    """One device.
 
-    bytes_a_second: of its memory; step_seconds: least time of one step of a search. usable_share:
-    of its peak in training, and share_source: where that is from, unless it was timed.
+    train_flops, decode_flops: usable FLOP/s in training and decoding. bytes_per_second: of its
+    memory. step_seconds: minimum time of one search step. usable_share, share_source: the share of
+    its peak FLOP/s in training and where it is from, unless the device was timed.
     """
 
     name: str
     train_flops: float
     decode_flops: float
     memory_bytes: float
-    bytes_a_second: float
+    bytes_per_second: float
     step_seconds: float
     source: str
     usable_share: float | None = None
@@ -53,7 +53,7 @@ class Hardware:
 class _Accelerator:
     peak_flops: dict[str, float]
     memory_bytes: float
-    bytes_a_second: float
+    bytes_per_second: float
     source: str
 
 
@@ -75,33 +75,33 @@ def accelerator(
 ) -> Hardware:
     """An accelerator of the table, for a family of tasks and the precisions of both stages.
 
-    share: of its peak that both stages have; None: as published for the family.
+    `share` is the share of its peak FLOP/s that both stages reach; None: as published.
     """
-    found = ACCELERATORS[name]
+    device = ACCELERATORS[name]
     train = "fp32" if train_precision == "fp32" else "fp16"
     decode = "fp32" if decode_dtype == "float32" else "fp16"
-    shares = {one: share or USABLE_SHARE[family, one] for one in (train, decode)}
+    shares = {precision: share or USABLE_SHARE[family, precision] for precision in (train, decode)}
     return Hardware(
         name,
-        found.peak_flops[train] * shares[train],
-        found.peak_flops[decode] * shares[decode],
-        found.memory_bytes,
-        found.bytes_a_second,
+        device.peak_flops[train] * shares[train],
+        device.peak_flops[decode] * shares[decode],
+        device.memory_bytes,
+        device.bytes_per_second,
         GPU_STEP_SECONDS,
-        found.source,
+        device.source,
         shares[train],
         "as set" if share else SHARE_SOURCES[family],
     )
 
 
-_MOST_FLOPS = 6e10  # of one timing: seconds on one core
+_MAX_FLOPS = 6e10  # of one timing: seconds on one core
 _SEARCH_STEPS = 12
-_MOST_MEMBERS = 4
+_MAX_MEMBERS = 4
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Lengths:
-    """Mean lengths of a sentence, in tokens (source: frames of speech), and its bins, if any."""
+    """Mean lengths of a sentence in tokens (source of speech: in frames), and bins of speech."""
 
     source: int
     target: int
@@ -111,10 +111,9 @@ class Lengths:
 def this_machine(
     config: PipelineConfig, costs: ModelCosts, lengths: Lengths, vocab_size: int
 ) -> Hardware:
-    """One core: usable operations a second in training and in decoding, as measured now.
+    """One core of this machine, timed in training and decoding with models of fresh weights.
 
-    Models have fresh weights. Batches are those of the settings, but smaller where one would take
-    longer than seconds.
+    Batches are those of the settings, or smaller if one would take more than a few seconds.
     """
     import torch
 
@@ -145,8 +144,8 @@ def _training_flops(
 
     _, (model,) = _models(config, vocab_size, 1)
     sentence = lengths.source * costs.encoder_flops + lengths.target * costs.decoder_flops
-    most = min(config.train.batch_tokens // lengths.source, int(_MOST_FLOPS / (3 * sentence)))
-    n_sentence = max(1, most)
+    n_fitting = min(config.train.batch_tokens // lengths.source, int(_MAX_FLOPS / (3 * sentence)))
+    n_sentence = max(1, n_fitting)
     source = placeholder_source(lengths.source, lengths.bins, n_sentence)
     target = placeholder_source(lengths.target, None, n_sentence)
     length = torch.full((n_sentence,), lengths.source)
@@ -175,16 +174,16 @@ def _decoding_flops(
     steps = min(_SEARCH_STEPS, lengths.target)
     rows = config.decode.beam
     sentence = lengths.source * costs.encoder_flops + rows * steps * costs.decoder_flops
-    n_member = min(_MOST_MEMBERS, max(1, len(config.ensemble.seeds)))
-    n_member = max(1, min(n_member, int(_MOST_FLOPS / sentence)))
-    n_sentence = min(config.decode.batch_sentences, int(_MOST_FLOPS / (sentence * n_member)))
+    n_member = min(_MAX_MEMBERS, max(1, len(config.ensemble.seeds)))
+    n_member = max(1, min(n_member, int(_MAX_FLOPS / sentence)))
+    n_sentence = min(config.decode.batch_sentences, int(_MAX_FLOPS / (sentence * n_member)))
     source = placeholder_source(lengths.source, lengths.bins)[0]
     frames = source.numpy() if lengths.bins else source.tolist()
-    batch = [Sentence(place, frames, None) for place in range(max(1, n_sentence))]
+    batch = [Sentence(index, frames, None) for index in range(max(1, n_sentence))]
     _, models = _models(config, vocab_size, n_member)
-    ensemble = as_ensemble([as_member(one, config.model.architecture) for one in models])
+    ensemble = as_ensemble([as_member(model, config.model.architecture) for model in models])
     settings: dict[str, Any] = plain(config.decode) | {
-        "min_length": steps,  # fresh models would end at once, or never
+        "min_length": steps,  # models of fresh weights would finish at once, or never
         "max_length_ratio": 0.0,
         "max_length_offset": steps,
         "regime": "beam",
@@ -195,7 +194,7 @@ def _decoding_flops(
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Processor seconds of a run after a first one: other processes do not count."""
+    """CPU seconds of a second run of `work`; other processes do not count."""
     work()
     start = time.process_time()
     work()

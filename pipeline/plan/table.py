@@ -1,4 +1,4 @@
-"""A plan as text: one table, what it rests on, how it would be submitted, and what does not fit."""
+"""A plan as text: a table, its assumptions, how to submit it, and whether it fits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from pipeline.plan.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
-from pipeline.plan.sizes import UNITS_A_WORD
+from pipeline.plan.sizes import SUBWORDS_PER_WORD
 from pipeline.plan.work import Work
 from pipeline.run.settings import PipelineConfig
 
-_HEADER = ("stage", "parts", "operations", "device hours", "wall clock", "disk GB", "memory GB")
+_HEADER = ("stage", "parts", "FLOPs", "device hours", "wall clock", "disk GB", "memory GB")
 _WIDTHS = (12, 6, 11, 13, 11, 9, 10)
-_SLACK = 1.5  # time and memory asked of Slurm for each expected
-_SMALLEST_JOB_GB = 8
+_SLACK = 1.5  # time and memory requested from Slurm, per expected value
+_MIN_JOB_GB = 8
 
 
 def plan_text(
@@ -30,16 +30,16 @@ def plan_text(
     overrides: Sequence[str],
     from_prepared: bool,
 ) -> str:
-    """The whole plan, for standard output; overrides: of the settings, for the jobs it prints."""
+    """The whole plan; `overrides` are the command line's, for the commands that it prints."""
     lines = [
-        f"{config.experiment.name}, {config.task.name}: {costs.parameters:,} parameters a member; "
-        f"{devices} x {hardware.name} ({hardware.source})",
+        f"{config.experiment.name}, {config.task.name}: {costs.parameters:,} parameters per "
+        f"member; {devices} x {hardware.name} ({hardware.source})",
         "",
         _row(_HEADER),
-        *(_row(_cells(one, devices)) for one in work),
+        *(_row(_cells(stage, devices)) for stage in work),
         _row(_total(work, devices)),
         "",
-        *_foundations(hardware, from_prepared=from_prepared),
+        *_assumptions(hardware, from_prepared=from_prepared),
         "",
         *_submission(config, work, hardware, overrides),
         "",
@@ -62,36 +62,36 @@ def _cells(work: Work, devices: int) -> tuple[str, ...]:
 
 
 def _total(work: Sequence[Work], devices: int) -> tuple[str, ...]:
-    hours = sum(sum(one.part_seconds) for one in work) / 3600
-    wall = sum(one.wall_seconds(devices) for one in work)
-    disk = sum(one.disk_bytes for one in work) / 1e9
-    memory = max(one.memory_bytes for one in work) / 1e9
-    flops = sum(one.flops for one in work)
+    hours = sum(sum(stage.part_seconds) for stage in work) / 3600
+    wall = sum(stage.wall_seconds(devices) for stage in work)
+    disk = sum(stage.disk_bytes for stage in work) / 1e9
+    memory = max(stage.memory_bytes for stage in work) / 1e9
+    flops = sum(stage.flops for stage in work)
     return ("all", "", f"{flops:.2g}", _number(hours), _clock(wall), _number(disk), _number(memory))
 
 
-def _foundations(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
+def _assumptions(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
     yield (
-        f"Operations are counted on the model; a device is taken to do {hardware.train_flops:.3g} "
-        f"a second in training and {hardware.decode_flops:.3g} in decoding."
+        f"FLOPs are counted on the model. A device is assumed to reach {hardware.train_flops:.3g} "
+        f"FLOP/s in training and {hardware.decode_flops:.3g} in decoding."
     )
     if hardware.usable_share is not None:
         yield (
-            f"In training that is {hardware.usable_share:.3g} of its peak, "
-            f"{hardware.share_source}; plan.usable_share sets your own. Decoding is assumed to use "
-            f"the same share."
+            f"In training this is {hardware.usable_share:.3g} of its peak, "
+            f"{hardware.share_source}; set plan.usable_share to your own value. Decoding is "
+            f"assumed to reach the same share."
         )
     if from_prepared:
         yield "Test sets: as prepared."
     else:
         yield (
-            f"Test sets: the paper's tables and data.*, {UNITS_A_WORD} units a word (assumed); run "
-            f"stages.prepare for the real ones."
+            f"Test sets: from the paper's tables and data.*, assuming {SUBWORDS_PER_WORD} subwords "
+            f"per word; run stages.prepare first for their real sizes."
         )
     yield (
-        "Memory is of one part on each of its devices, without activations; disk is before "
-        "compression; prepare, uncertainty, metrics and tables run on a processor, at speeds "
-        "measured with the demo."
+        "Memory is per device of one part, without activations. Disk space is before compression. "
+        "Stages prepare, uncertainty, metrics and tables run on a CPU, at speeds measured with the "
+        "demo."
     )
 
 
@@ -101,61 +101,63 @@ def _submission(
     yield "On Slurm (docs/cluster.md):"
     given = shlex.join(overrides)
     is_gpu = hardware.name != "this_machine"
-    for one in work:
-        if not one.on_device or not one.part_seconds:
+    for stage in work:
+        if not stage.on_device or not stage.part_seconds:
             continue
-        arrays = _arrays(config, one)
-        longest = max((max(jobs, default=0.0) for jobs in arrays), default=0.0) / one.processes
+        arrays = _arrays(config, stage)
+        longest = max((max(jobs, default=0.0) for jobs in arrays), default=0.0) / stage.processes
         minutes = max(10, ceil(_SLACK * longest / 60))
-        memory = one.memory_bytes * (1 if is_gpu else one.processes)
+        memory = stage.memory_bytes * (1 if is_gpu else stage.processes)
         settings = [
             f"hydra.launcher.timeout_min={minutes}",
-            f"hydra.launcher.mem_gb={max(_SMALLEST_JOB_GB, ceil(_SLACK * memory / 1e9))}",
+            f"hydra.launcher.mem_gb={max(_MIN_JOB_GB, ceil(_SLACK * memory / 1e9))}",
         ]
         if is_gpu:
-            settings.append(f"hydra.launcher.gpus_per_node={one.processes}")
+            settings.append(f"hydra.launcher.gpus_per_node={stage.processes}")
+        sizes = ", then of ".join(str(len(jobs)) for jobs in arrays)
         yield (
-            f"  python -m stages.{one.stage} {given}{' ' if given else ''}hydra/launcher=slurm "
-            f"{' '.join(settings)}  # array of {', then of '.join(str(len(one)) for one in arrays)}"
+            f"  python -m stages.{stage.stage} {given}{' ' if given else ''}hydra/launcher=slurm "
+            f"{' '.join(settings)}  # array of {sizes}"
         )
 
 
 def _arrays(config: PipelineConfig, work: Work) -> list[list[float]]:
-    """Seconds of each job on one device, in the arrays that a stage submits one after the other."""
+    """Device seconds of each job, in the arrays that a stage submits one after the other."""
     parts = work.whole_seconds()
     if work.stage != "decode":
         return [parts]
-    at_a_time = config.decode.parts_per_job
-    starts = range(0, len(parts), at_a_time)
-    whole = [sum(parts[start : start + at_a_time]) for start in starts]
-    shared = work.shard_seconds()
-    return [shared, whole] if shared else [whole]
+    n_part = config.decode.parts_per_job
+    jobs = [sum(parts[start : start + n_part]) for start in range(0, len(parts), n_part)]
+    shards = work.shard_seconds()
+    return [shards, jobs] if shards else [jobs]
 
 
 def _fits(
     config: PipelineConfig, work: Sequence[Work], hardware: Hardware, devices: int
 ) -> Iterator[str]:
-    for one in (one for one in work if one.part_seconds):
-        at_once = min(devices, len(one.part_seconds) * one.processes)
+    for stage in work:
+        if not stage.on_device or not stage.part_seconds:
+            continue
+        used_devices = min(devices, len(stage.part_seconds) * stage.processes)
         # Cores share one memory, GPUs have their own.
-        shared = at_once if hardware.name == "this_machine" else 1
-        needed = one.memory_bytes * shared
-        if one.on_device and needed > hardware.memory_bytes:
-            yield (
-                f"{one.stage} does not fit: {needed / 1e9:.1f} GB of {hardware.name}'s "
-                f"{hardware.memory_bytes / 1e9:.1f} GB; "
-                + (
-                    "decode.search_members or decode.dtype=float16 needs less"
-                    if one.stage == "decode"
-                    else "fewer parts at once, or other hardware"
-                )
-            )
-        elif one.on_device:
-            yield f"{one.stage} fits: {needed / 1e9:.1f} of {hardware.memory_bytes / 1e9:.1f} GB."
-    disk = sum(one.disk_bytes for one in work)
+        sharing = used_devices if hardware.name == "this_machine" else 1
+        needed = stage.memory_bytes * sharing
+        if needed <= hardware.memory_bytes:
+            yield f"{stage.stage} fits: {needed / 1e9:.1f} of {hardware.memory_bytes / 1e9:.1f} GB."
+            continue
+        remedy = (
+            "Set decode.search_members or decode.dtype=float16."
+            if stage.stage == "decode"
+            else "Run fewer parts at once, or use other hardware."
+        )
+        yield (
+            f"{stage.stage} does not fit: needs {needed / 1e9:.1f} GB, {hardware.name} has "
+            f"{hardware.memory_bytes / 1e9:.1f} GB. {remedy}"
+        )
+    disk = sum(stage.disk_bytes for stage in work)
     free = shutil.disk_usage(_existing(Path(config.io.root).resolve())).free
     verdict = "fits" if disk <= free else "does not fit"
-    yield f"The disk of {config.io.root} {verdict}: {disk / 1e9:.1f} of {free / 1e9:.1f} GB free."
+    yield f"Disk space in {config.io.root} {verdict}: {disk / 1e9:.1f} of {free / 1e9:.1f} GB free."
 
 
 def _existing(path: Path) -> Path:

@@ -24,7 +24,7 @@ from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 from pipeline.fairseq_bridge.training.job import TrainJob
 from pipeline.fairseq_bridge.training.settings import training_configuration
-from pipeline.fairseq_bridge.training.trainer import trainer as training
+from pipeline.fairseq_bridge.training.trainer import build_trainer, train_member
 from pipeline.run.settings import CONF, ROOT
 from tests.bench.measurement import Measurement, alternating_seconds
 
@@ -54,7 +54,7 @@ def train(data: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     job = _job(data, folder)
     job.out.mkdir(parents=True)
-    training.train_member(job)
+    train_member(job)
 
 
 def _compared_with_fairseq(folder: Path) -> list[Measurement]:
@@ -128,7 +128,7 @@ def _train_with_fairseq(data: Path, folder: Path) -> Any:
 def _n_target_token(job: TrainJob) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        batches = training._build_trainer(job).get_train_iterator(epoch=1).next_epoch_itr()
+        batches = build_trainer(job).get_train_iterator(epoch=1).next_epoch_itr()
         return sum(int(batch["ntokens"]) for batch in islice(batches, UPDATES))
 
 

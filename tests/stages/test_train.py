@@ -1,4 +1,4 @@
-"""The train stage around a trainer: members that fail, members that are done, their curves."""
+"""Stage train with a fake trainer: failed members, finished members, learning curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
-# Leaves a member of seed 2 undone until a file is there, and notes whom it trains.
+# Fails for seed 2 until the file `mended` exists, and records the seeds that it trains.
 TRAINER = """
 from pathlib import Path
 from pipeline.errors import DataError
@@ -22,7 +22,7 @@ def trainer(job):
     folder = Path(__file__).parent
     (folder / f"trained_{job.seed}").touch()
     if job.seed == 2 and not (folder / "mended").exists():
-        raise DataError("train.h5 must hold utterances, got none")
+        raise DataError("train.h5: no utterances.")
     (job.out / "average.safetensors").write_text(str(job.seed))
     (job.out / "curve.csv").write_text(f"update,valid_loss_nats\\n1,{job.seed}.5\\n")
 """
@@ -47,12 +47,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_member_that_fails_is_named_and_alone_trained_again(folder: Path) -> None:
+def test_a_failed_member_is_named_and_trained_again(folder: Path) -> None:
     trained = folder / "out: put" / "train" / "nmt_ende"
     first = _train(folder)
     assert first.returncode == 1
     assert "1 of 3 parts failed (seed_2)." in first.stderr
-    assert "train.h5 must hold utterances, got none" in first.stdout + first.stderr
+    assert "train.h5: no utterances." in first.stdout + first.stderr
     assert {path.name for path in trained.iterdir()} == {"seed_0", "seed_3"}
     for note in folder.glob("trained_*"):
         note.unlink()
@@ -68,8 +68,8 @@ def test_member_that_fails_is_named_and_alone_trained_again(folder: Path) -> Non
     ]
 
 
-def test_without_prepared_data_the_stage_to_run_is_named(tmp_path: Path) -> None:
+def test_missing_prepared_data_names_the_stage_to_run(tmp_path: Path) -> None:
     (tmp_path / "trainer.py").write_text(TRAINER)
     result = _train(tmp_path)
     assert result.returncode == 1
-    assert "run python -m stages.prepare first" in result.stderr
+    assert "Run python -m stages.prepare first" in result.stderr
