@@ -1,4 +1,4 @@
-"""`python -m tests.dry_run`: the paper's real models, as far as a processor goes.
+"""`python -m tests.dry_run`: the paper's real models, as far as a CPU allows.
 
 Builds each task's model and checks its parameters; trains English-German for two updates on
 stand-in text with the real vocabulary; decodes three sentences with ten members, one at a time in
@@ -20,10 +20,10 @@ from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 
 PARAMETERS = {"nmt_ende": 217e6, "nmt_enfr": 217e6, "asr": 315e6}
-MOST_GIB = 24
+MAX_GIB = 24
 N_MEMBER, N_SENTENCE, N_TOKEN = 10, 3, 8
-# What a processor cannot do or a dry run need not; all else is the paper's.
-ON_A_PROCESSOR = (
+# What a CPU cannot do or a dry run does not need; everything else is as in the paper.
+ON_CPU = (
     "train.updates=2",
     "train.processes=1",
     "train.batch_tokens=128",
@@ -41,24 +41,24 @@ ON_A_PROCESSOR = (
 
 
 def main() -> None:
-    """Run all steps, each with its seconds; AssertionError where one is not as the paper has it."""
+    """Run and time all steps; AssertionError if a result differs from the paper."""
     for task in PARAMETERS:
         _step(f"parameters of {task}", lambda task=task: _parameters(_settings(f"task={task}")))
-    settings = _settings(*ON_A_PROCESSOR)
+    settings = _settings(*ON_CPU)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        _step("stand-in text, 40,000 units", lambda: _prepare(folder / "data", settings))
+        _step("stand-in text, 40,000 subwords", lambda: _prepare(folder / "data", settings))
         _step("two updates", lambda: _train(folder, settings))
         _step(f"three sentences, {N_MEMBER} members", lambda: _decode(folder, settings))
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"peak memory {peak_gib:.1f} GiB, must be <= {MOST_GIB}")
-    assert peak_gib <= MOST_GIB
+    print(f"peak memory {peak_gib:.1f} GiB, at most {MAX_GIB} allowed")
+    assert peak_gib <= MAX_GIB
 
 
 def _step(title: str, work: Callable[[], str]) -> None:
     start = time.perf_counter()
-    found = work()
-    print(f"{title}: {found} ({time.perf_counter() - start:.0f} s)", flush=True)
+    result = work()
+    print(f"{title}: {result} ({time.perf_counter() - start:.0f} s)", flush=True)
 
 
 def _settings(*overrides: str) -> PipelineConfig:
@@ -86,7 +86,7 @@ def _parameters(settings: PipelineConfig) -> str:
 
 
 def _words(settings: PipelineConfig) -> list[str]:
-    return [f"unit{place}" for place in range(settings.data.vocabulary_size - 4)]
+    return [f"unit{index}" for index in range(settings.data.vocabulary_size - 4)]
 
 
 def _prepare(folder: Path, settings: PipelineConfig) -> str:
@@ -96,8 +96,8 @@ def _prepare(folder: Path, settings: PipelineConfig) -> str:
     pair = (settings.task.source_language, settings.task.target_language)
     write_dictionaries(folder, pair, dict.fromkeys(words, 1))
     for split, count in (("train", 64), ("valid", 2)):
-        side = [words[place * N_TOKEN : (place + 1) * N_TOKEN] for place in range(count)]
-        write_split(folder, split, pair, (side, [one[::-1] for one in side]))
+        side = [words[index * N_TOKEN : (index + 1) * N_TOKEN] for index in range(count)]
+        write_split(folder, split, pair, (side, [subwords[::-1] for subwords in side]))
     return "written"
 
 
@@ -167,7 +167,7 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
 
 
 def _loader(folder: Path, dictionary: Any, place: int) -> Callable[[], FairseqMember]:
-    """A member: the trained weights, and for all but the first some noise of its own."""
+    """Loader of a member: the trained weights, with noise of its own for all but the first."""
     import json
 
     import torch

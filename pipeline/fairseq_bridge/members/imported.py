@@ -79,13 +79,13 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals(allowed):
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        match = re.search(r"(?:GLOBAL|class|Type|type) ([\w.]+)", str(error))
-        content = f"objects of {match[1]}" if match else "other objects"
-        raise DataError(
-            f"{path}: only tensors, plain values and parsed arguments are allowed (got {content})."
-        ) from None
-    except DAMAGE as error:
+    except (pickle.UnpicklingError, *DAMAGE) as error:  # type: ignore[misc]
+        foreign = re.search(r"(?:GLOBAL|class|Type|type) ([\w.]+)", str(error))
+        if foreign and isinstance(error, pickle.UnpicklingError):
+            raise DataError(
+                f"{path}: only tensors, plain values and parsed arguments are allowed "
+                f"(got objects of {foreign[1]})."
+            ) from None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: damaged or not a fairseq checkpoint ({reason}).") from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):

@@ -22,8 +22,8 @@ def test_the_last_checkpoints_of_each_run_form_an_ensemble(
     for seed in (1, 2):
         trained(seed, checkpoints(VALUES))
     found = members(train_folder, settings("checkpoint", 2, 1, members=3, average=1, every=1))
-    assert [one.name for one in found] == ["checkpoint.seed_2", "checkpoint.seed_1"]
-    assert [one.update for one in found[0].members] == [50, 60, 70]
+    assert [ensemble.name for ensemble in found] == ["checkpoint.seed_2", "checkpoint.seed_1"]
+    assert [member.update for member in found[0].members] == [50, 60, 70]
     assert found[0].members[0].name == "seed_2.update_00000050"
     assert found[0].members[0].weights.parent == train_folder / "seed_2"
 
@@ -37,7 +37,7 @@ def test_members_can_be_means_of_checkpoints(
     trained(1, checkpoints(VALUES))
     asked = settings("checkpoint", 1, members=3, average=3, every=2)
     (found,) = members(train_folder, asked)
-    weights = [load_file(one.weights)["weight"].tolist() for one in found.members]
+    weights = [load_file(member.weights)["weight"].tolist() for member in found.members]
     assert weights == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
     assert list(found.members[0].made_from) == [
         f"seed_1/update_{update:08d}.safetensors" for update in (10, 20, 30)

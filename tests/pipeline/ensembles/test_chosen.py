@@ -14,7 +14,10 @@ TARGET = "pipeline.ensembles.kinds.{}"
 
 def main(*also: EnsembleConfig, kind: str = "random_init") -> MainEnsembleConfig:
     return MainEnsembleConfig(
-        name=kind, _target_=TARGET.format(kind), seeds=[1, 2], also={one.name: one for one in also}
+        name=kind,
+        _target_=TARGET.format(kind),
+        seeds=[1, 2],
+        also={further.name: further for further in also},
     )
 
 
@@ -30,12 +33,12 @@ def two_runs(trained: Callable[..., Path]) -> None:
 
 def test_main_and_further_ensembles(train_folder: Path) -> None:
     chosen = chosen_ensembles(main(further("checkpoint_average")), train_folder)
-    assert [one.name for one in chosen.main] == ["random_init"]
-    assert [one.name for one in chosen.further] == [
+    assert [ensemble.name for ensemble in chosen.main] == ["random_init"]
+    assert [ensemble.name for ensemble in chosen.further] == [
         "checkpoint_average.seed_1",
         "checkpoint_average.seed_2",
     ]
-    assert list(chosen.by_name) == [one.name for one in (*chosen.main, *chosen.further)]
+    assert list(chosen.by_name) == [ensemble.name for ensemble in (*chosen.main, *chosen.further)]
 
 
 def test_a_further_ensemble_with_the_main_name_is_decoded_once(train_folder: Path) -> None:

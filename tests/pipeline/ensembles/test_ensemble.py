@@ -52,8 +52,8 @@ def test_ensembles_without_members_are_rejected() -> None:
 
 
 def test_the_manifest_describes_each_member() -> None:
-    one = replace(member("m", "x"), mask=DropoutMask(None, 3))
-    assert manifest([ensemble("a", one)]) == [
+    masked = replace(member("m", "x"), mask=DropoutMask(None, 3))
+    assert manifest([ensemble("a", masked)]) == [
         {
             "kind": "kind",
             "name": "a",
@@ -66,7 +66,7 @@ def test_the_manifest_describes_each_member() -> None:
                     "update": 60,
                     "dropout": {"rate": None, "seed": 3},
                     "vocabulary_sha256": "v",
-                    "model_sha256": one.model_sha256,
+                    "model_sha256": masked.model_sha256,
                 }
             ],
         }

@@ -18,11 +18,11 @@ def test_members_are_one_model_with_different_masks(
         trained(seed, {"average.safetensors": b"weights %d" % seed})
     (found,) = members(train_folder, settings("mc_dropout", 3, 4, members=2, rate=0.2, seed=7))
     assert found.member_names == ("mc_dropout_1", "mc_dropout_2")
-    assert [one.mask for one in found.members] == [DropoutMask(0.2, 7), DropoutMask(0.2, 8)]
-    assert {one.weights for one in found.members} == {
+    assert [member.mask for member in found.members] == [DropoutMask(0.2, 7), DropoutMask(0.2, 8)]
+    assert {member.weights for member in found.members} == {
         train_folder / "seed_3" / "average.safetensors"
     }
-    assert len({one.model_sha256 for one in found.members}) == 2
+    assert len({member.model_sha256 for member in found.members}) == 2
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,10 @@ def test_members_are_the_averages_of_the_chosen_seeds_in_their_order(
         trained(seed, {AVERAGE: b"weights %d" % seed})
     (found,) = members(train_folder, settings("random_init", 2, 0))
     assert (found.kind, found.name) == ("random_init", "random_init")
-    assert [(one.name, one.seed) for one in found.members] == [("seed_2", 2), ("seed_0", 0)]
+    assert [(member.name, member.seed) for member in found.members] == [
+        ("seed_2", 2),
+        ("seed_0", 0),
+    ]
     assert found.members[0].weights == train_folder / "seed_2" / AVERAGE
     assert found.members[0].update == 60
 
@@ -31,7 +34,7 @@ def test_checkpoint_average_gives_one_ensemble_per_seed(
     for seed in (1, 2):
         trained(seed, {AVERAGE: b"weights %d" % seed})
     found = checkpoint_average(train_folder, settings("checkpoint_average", 1, 2))
-    assert [(one.kind, one.name, one.member_names) for one in found] == [
+    assert [(ensemble.kind, ensemble.name, ensemble.member_names) for ensemble in found] == [
         ("checkpoint_average", "checkpoint_average.seed_1", ("seed_1",)),
         ("checkpoint_average", "checkpoint_average.seed_2", ("seed_2",)),
     ]

@@ -19,7 +19,7 @@ def test_the_ends_of_the_cycles_are_members(
     trained(1, checkpoints({20: 1.0, 40: 2.0, 50: 3.0, 60: 4.0}))
     (found,) = members(train_folder, settings("snapshot", 1, cycles=3))
     assert (found.kind, found.name) == ("snapshot", "snapshot.seed_1")
-    assert [one.update for one in found.members] == [20, 40, 60]
+    assert [member.update for member in found.members] == [20, 40, 60]
 
 
 def test_a_run_without_the_end_of_a_cycle_is_rejected(

@@ -1,4 +1,4 @@
-"""A plan before the cost: counted on the real models, and held against published numbers."""
+"""Plans are counted on the real models and agree with published trainings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _work(
 ) -> dict[str, Work]:
     sizes, _ = set_sizes(settings)
     share = target_share(settings, baseline_size(settings, sizes))
-    found = all_work(settings, costs, vocab_size, sizes, share, hardware)
-    return {one.stage: one for one in found}
+    work = all_work(settings, costs, vocab_size, sizes, share, hardware)
+    return {stage.stage: stage for stage in work}
 
 
-def test_parameters_and_operations_are_the_models_own() -> None:
+def test_parameters_and_flops_are_counted_on_the_model() -> None:
     model = _settings().model
     small = model_costs(model.architecture, plain(model.settings), 500, 6, 5)
     large = model_costs(model.architecture, plain(model.settings), 600, 6, 5)
@@ -51,10 +51,13 @@ def test_speech_is_counted_by_frames() -> None:
     assert 0 < costs.encoder_flops < costs.decoder_flops
 
 
-def test_usable_shares_are_those_of_published_trainings() -> None:
+def test_usable_shares_agree_with_published_trainings() -> None:
     forward = BIG.encoder_flops + BIG.decoder_flops
-    for precision, tokens_a_second, peak in (("fp16", 143_000, 125e12), ("fp32", 54_000, 15.7e12)):
-        share = 3 * forward * tokens_a_second / 8 / peak
+    for precision, tokens_per_second, peak in (
+        ("fp16", 143_000, 125e12),
+        ("fp32", 54_000, 15.7e12),
+    ):
+        share = 3 * forward * tokens_per_second / 8 / peak
         assert USABLE_SHARE["translation", precision] == pytest.approx(share, rel=0.02)
     settings = _settings("experiment=paper", "task=asr", "io.root=nowhere")
     sizes, _ = set_sizes(settings)
@@ -63,7 +66,7 @@ def test_usable_shares_are_those_of_published_trainings() -> None:
     assert USABLE_SHARE["speech", "fp32"] == pytest.approx(share, rel=0.05)
 
 
-def test_the_papers_translation_takes_hundreds_of_gpu_hours() -> None:
+def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
     settings = _settings("experiment=paper", "io.root=nowhere")
     hardware = accelerator("v100", "translation", settings.train.precision, settings.decode.dtype)
     work = _work(settings, BIG, 40_000, hardware)
@@ -88,14 +91,14 @@ def test_the_papers_translation_takes_hundreds_of_gpu_hours() -> None:
         ("uncertainty.temperature=[1,2,5,10,20,50]", "uncertainty"),
     ],
 )
-def test_every_number_follows_the_settings(change: str, grows: str) -> None:
+def test_costs_follow_the_settings(change: str, grows: str) -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
     before = _work(_settings("io.root=nowhere"), costs, 4000, CORE)
     after = _work(_settings("io.root=nowhere", change), costs, 4000, CORE)
     assert sum(after[grows].part_seconds) > 1.3 * sum(before[grows].part_seconds)
 
 
-def test_ensembles_have_the_members_that_settings_ask_for() -> None:
+def test_planned_ensembles_have_the_configured_members() -> None:
     speech = _settings("experiment=paper", "task=asr")
     planned = planned_ensembles(speech.ensemble, speech.train)
     assert [len(ensemble.members) for ensemble in planned.main] == [6]
@@ -114,7 +117,7 @@ def test_ensembles_have_the_members_that_settings_ask_for() -> None:
         ("imported", "imported_2"),
     ],
 )
-def test_members_that_search_are_found_in_every_kind(kind: str, searching: str) -> None:
+def test_searching_members_can_be_chosen_in_every_kind(kind: str, searching: str) -> None:
     settings = _settings(
         *("io.root=nowhere", "experiment=demo", "ensemble.seeds=[1]", f"ensemble={kind}"),
         *(["ensemble.settings.checkpoints=[a.pt,b.pt]"] if kind == "imported" else []),
@@ -124,7 +127,7 @@ def test_members_that_search_are_found_in_every_kind(kind: str, searching: str) 
     assert work["decode"].part_seconds
 
 
-def test_text_says_what_fits_and_how_it_is_submitted() -> None:
+def test_the_text_says_what_fits_and_how_to_submit_it() -> None:
     settings = _settings("experiment=paper", "io.root=nowhere")
     sizes, from_prepared = set_sizes(settings)
     text: dict[str, str] = {}
@@ -157,10 +160,10 @@ def test_text_says_what_fits_and_how_it_is_submitted() -> None:
     ("parts_per_job", "n_shard", "arrays", "minutes"),
     [(4, 0, "3", 60), (1, 2, "20, then of 10", 15), (4, 2, "20, then of 3", 15)],
 )
-def test_jobs_have_the_parts_that_settings_give_them(
+def test_job_arrays_follow_the_settings(
     parts_per_job: int, n_shard: int, arrays: str, minutes: int
 ) -> None:
-    """With shards, there is a job for each of them, and then those that join their blocks."""
+    """With shards, the first array has one job per shard and the second one joins them."""
     settings = _settings("io.root=nowhere", f"decode.parts_per_job={parts_per_job}")
     seconds = 1202.0 if n_shard else 600.0
     work = [Work("decode", (seconds,) * 10, 0, 1e9, on_device=True, part_shards=(n_shard,) * 10)]
@@ -169,26 +172,26 @@ def test_jobs_have_the_parts_that_settings_give_them(
     assert f"timeout_min={minutes} " in text
 
 
-def test_shards_cost_their_starts_and_joins_and_end_sooner() -> None:
+def test_shards_cost_more_in_total_and_finish_sooner() -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
     common = ("io.root=nowhere", "decode.part_sentences=100")
-    one, four = (
+    unsharded, four = (
         _work(_settings(*common, f"decode.shards={shards}"), costs, 4000, CORE)["decode"]
         for shards in (1, 4)
     )
-    n_part = len(one.part_seconds)
-    assert one.part_shards == (0,) * n_part
+    n_part = len(unsharded.part_seconds)
+    assert unsharded.part_shards == (0,) * n_part
     assert set(four.part_shards) == {4}
-    more = sum(four.part_seconds) - sum(one.part_seconds)
+    more = sum(four.part_seconds) - sum(unsharded.part_seconds)
     assert more == pytest.approx(4 * PART_START_SECONDS * n_part)
     assert len(four.shard_seconds()) == 4 * n_part
     assert four.whole_seconds() == [PART_START_SECONDS] * n_part
-    assert four.wall_seconds(10**6) < one.wall_seconds(10**6)
+    assert four.wall_seconds(10**6) < unsharded.wall_seconds(10**6)
     spent = sum(four.shard_seconds()) + sum(four.whole_seconds())
     assert spent == pytest.approx(sum(four.part_seconds))
 
 
-def test_models_that_are_given_are_not_trained() -> None:
+def test_imported_models_are_not_trained() -> None:
     settings = _settings(
         *("experiment=paper", "io.root=nowhere", "ensemble=imported", "data/units=imported"),
         *("ensemble.settings.checkpoints=[a,b]", "data.units.codes=a"),
@@ -206,7 +209,7 @@ def test_models_that_are_given_are_not_trained() -> None:
     assert "stages.decode" in text
 
 
-def test_the_share_of_the_peak_says_where_it_is_from_and_can_be_set() -> None:
+def test_the_usable_share_has_a_source_and_can_be_set() -> None:
     recalled = accelerator("v100", "translation", "fp16", "float16")
     own = accelerator("v100", "translation", "fp16", "float16", 0.5)
     assert own.train_flops == pytest.approx(0.5 * 125e12)
@@ -219,9 +222,9 @@ def test_the_share_of_the_peak_says_where_it_is_from_and_can_be_set() -> None:
         assert words in text
 
 
-def test_subsets_are_neither_measured_nor_evaluated_and_members_are_only_evaluated() -> None:
+def test_subsets_are_only_decoded_and_members_only_evaluated() -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
-    found = [
+    works = [
         _work(_settings("io.root=nowhere", "decode.also=[]", *more), costs, 4000, CORE)
         for more in (
             ["decode.subsets_per_size=0"],
@@ -230,7 +233,7 @@ def test_subsets_are_neither_measured_nor_evaluated_and_members_are_only_evaluat
             ["decode.subsets_per_size=0", "ensemble.seeds=[1]"],
         )
     ]
-    without, subsets, members, one_member = found
+    without, subsets, members, one_member = works
     for stage in ("uncertainty", "metrics"):
         assert subsets[stage] == without[stage]
         assert sum(one_member[stage].part_seconds) > 0
@@ -239,7 +242,7 @@ def test_subsets_are_neither_measured_nor_evaluated_and_members_are_only_evaluat
 
 
 @pytest.mark.parametrize("change", ["decode.search_members=[seed_1]", "decode.hypotheses=a.h5"])
-def test_fewer_members_at_once_fit_where_all_do_not(change: str) -> None:
+def test_fewer_loaded_members_need_less_memory(change: str) -> None:
     device = Hardware("v100", 1e12, 1e12, 3e9, 9e11, 0.01, "a smaller one")
     common = (
         "io.root=nowhere",
@@ -256,6 +259,6 @@ def test_fewer_members_at_once_fit_where_all_do_not(change: str) -> None:
     assert verdicts == [True, False]
 
 
-def test_every_speech_set_has_at_most_the_sentences_of_the_settings() -> None:
+def test_speech_sets_have_at_most_the_configured_sentences() -> None:
     own = ("task=asr", "io.root=nowhere", "experiment=paper", "data.test_sentences=7")
-    assert {one.sentences for one in set_sizes(_settings(*own))[0].values()} == {7}
+    assert {size.sentences for size in set_sizes(_settings(*own))[0].values()} == {7}

@@ -71,7 +71,7 @@ def test_stacked_members_keep_their_masks() -> None:
         step = stacked.step(state, PREFIX[:, : place + 1])
         state = stacked.reorder(state, torch.tensor([0, 1]), 1)
     for number, member in enumerate(members):
-        expected = torch.stack([one[-1] for one in member.force(SOURCE, PREFIX, [3, 3])])
+        expected = torch.stack([logits[-1] for logits in member.force(SOURCE, PREFIX, [3, 3])])
         torch.testing.assert_close(step[:, number], expected)
 
 

@@ -26,7 +26,7 @@ def configuration() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def dictionary(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("fairseq") / "dict.en.txt"
-    path.write_text("".join(f"▁w{one} 1\n" for one in range(20)), encoding="utf-8")
+    path.write_text("".join(f"▁w{index} 1\n" for index in range(20)), encoding="utf-8")
     return load_dictionary(path)
 
 
@@ -87,10 +87,10 @@ def test_tied_tensors_that_were_saved_once_are_restored(
     save_weights(model.state_dict(), path)
     loaded = load_member(configuration, path, dictionary, dictionary)
     original = FairseqMember(model)
-    for one, other in zip(
+    for logits, expected in zip(
         loaded.force(SOURCE, PREFIX, [3, 3]), original.force(SOURCE, PREFIX, [3, 3]), strict=True
     ):
-        assert torch.equal(one, other)
+        assert torch.equal(logits, expected)
 
 
 def test_weights_that_do_not_fit_are_rejected(

@@ -150,8 +150,10 @@ def test_weights_survive_a_safetensors_file(dictionary: Any, tmp_path: Path) -> 
     torch.manual_seed(2)
     again = build_model(model_configuration("vggtransformer", SETTINGS), None, dictionary)
     load_weights(again, path)
-    for one, other in zip(model.state_dict().values(), again.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
+    for tensor, loaded in zip(
+        model.state_dict().values(), again.state_dict().values(), strict=True
+    ):
+        assert torch.equal(tensor, loaded)
 
 
 def test_frames_with_another_number_of_bins_are_rejected(member: SpeechMember) -> None:
