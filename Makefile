@@ -1,4 +1,4 @@
-# Two commands do it all on a fresh machine: `make repro` and `make test`.
+# On a fresh machine, `make repro` runs the pipeline and `make test` runs the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,37 +6,40 @@ STAMP := $(VENV)/.installed
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = 1
-# Where this is set, as in many containers, each of hundreds of processes compiles the same files.
+# Containers often set this variable. Then each of hundreds of processes would compile the same files.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup repro test test-faults coverage mutants check bench dry-run docs ui
+.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run docs ui
 .DEFAULT_GOAL := help
 
-help: ## What can be made
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' || \
-	  { echo "error: Python 3.11 or 3.12 is needed, $$($(PYTHON) --version) was found: make PYTHON=python3.11"; exit 1; }
-	@echo 'Installing the tested set into $(VENV): a few minutes, once.'
+	  { echo "error: PYTHON: must be Python 3.11 or 3.12 (got $$($(PYTHON) --version)). Run make PYTHON=python3.11."; exit 1; }
+	@echo 'Installing the tested packages into $(VENV). This takes a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
 	@touch $(STAMP)
 
-setup: $(STAMP) ## Make .venv and install the tested set
+setup: $(STAMP) ## Create .venv and install the tested packages
 
-repro: setup ## Set up, then run whatever an edit of conf/ or code touches
+repro: setup ## Set up, then run every stage whose settings, code or inputs have changed
 	dvc repro
+
+test-fast: setup ## Unit tests only: no test starts a process
+	pytest -n $$(nproc) --dist loadfile -m "not process"
 
 test: setup ## All tests
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test-faults: setup ## The long fault tests: every stage killed at 20 moments (one stage: ONLY=train)
+test-faults: setup ## Long fault tests: every stage is killed at 20 moments (one stage: ONLY=train)
 	pytest tests/faults --moments 20 $(if $(ONLY),-k $(ONLY))
 
-# Code of numba is seen where numba does not compile it.
-coverage: setup ## Which lines of pipeline/ the tests run, all but tests/faults (fewer: ONLY=tests/pipeline)
+# Coverage sees code for numba only if numba does not compile it.
+coverage: setup ## Lines of pipeline/ that tests run, without tests/faults (fewer tests: ONLY=tests/pipeline)
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=tests/faults --cov --cov-report= $(ONLY)
 	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
 	  tests/pipeline/metrics/test_ranking.py tests/pipeline/test_compiled.py tests/pipeline/statistics
@@ -55,20 +58,20 @@ mutants: setup ## How many small artificial faults the tests miss (a folder or f
 	  cosmic-ray exec tests/mutants.toml session.sqlite && \
 	  cr-report --surviving-only --show-diff session.sqlite && cr-rate session.sqlite
 
-check: setup ## Lint, format, types, and dvc.yaml against stages/
+check: setup ## Lint, formatting, types, and dvc.yaml against stages/
 	ruff check .
 	ruff format --check .
 	mypy
 	pytest tests/test_dag.py
 
-ui: setup ## The MLflow UI, on this machine only
+ui: setup ## MLflow UI, for this machine only
 	mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db --host 127.0.0.1 --port 5000
 
-bench: setup ## Speed and memory: a table, and outputs/bench/PART.json (one part: ONLY=startup)
+bench: setup ## Speed and memory as a table and outputs/bench/PART.json (one part: ONLY=startup)
 	python -m tests.bench $(ONLY)
 
-docs: setup ## The documentation as a site in outputs/site, without a network
+docs: setup ## Documentation as a site in outputs/site, built without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 
-dry-run: setup ## The paper's real models on a processor: two updates, three sentences, ten members
+dry-run: setup ## Models of the paper's size on the CPU: two updates, three sentences, ten members
 	python -m tests.dry_run

@@ -1,4 +1,4 @@
-"""What on this machine is not as the pipeline needs it, and what to do about each fault."""
+"""Check that this machine has what the pipeline needs, and advise on each fault."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DISTRIBUTION = "sequence-uncertainty"
 _PIN = re.compile(r'^([\w.-]+)==([^;\s]+)(?:.*extra == "(\w+)")?')
 _NEEDED_DISK_GIB = 3.0
 _NEEDED_MEMORY_GIB = 4.0
-# Programs that are not Python packages: what each is for, and the Debian package that has it.
+# Programs that are not Python packages: purpose, and the Debian package with the program.
 _PROGRAMS = {
-    "git": ("DVC's repository", "git"),
-    "apt-get": ("stage prepare downloads its text with it (or give data.packages)", "apt"),
-    "dpkg-deb": ("stage prepare opens packages with it", "dpkg"),
+    "git": ("DVC needs it", "git"),
+    "apt-get": ("stage prepare downloads text with it, unless data.packages is set", "apt"),
+    "dpkg-deb": ("stage prepare unpacks packages with it", "dpkg"),
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. level: ok; note (works, with less); fault (does not work)."""
+    """The result of one check. level: ok; note (works with limits); fault (does not work)."""
 
     level: str
     subject: str
@@ -43,28 +43,28 @@ class Finding:
 
 
 def examine(root: Path) -> Iterator[Finding]:
-    """Look at Python, packages, programs, disk, memory, accelerator, MLflow's store and DVC.
+    """Check Python, packages, programs, disk, memory, accelerator, MLflow's store and DVC.
 
     root: the folder of results. Nothing is changed.
     """
-    for look in (_python, _packages, _programs, _machine, _accelerator):
-        yield from look()
+    for check in (_python, _packages, _programs, _machine, _accelerator):
+        yield from check()
     yield _disk(root)
     yield _tracking_store(root / "mlflow.db")
     yield from _dvc()
 
 
 def _python() -> Iterator[Finding]:
-    found = ".".join(map(str, sys.version_info[:3]))
+    version = ".".join(map(str, sys.version_info[:3]))
     if (3, 11) <= sys.version_info[:2] <= (3, 12):
-        yield Finding("ok", "python", found)
+        yield Finding("ok", "python", version)
     else:
         advice = "make setup PYTHON=python3.11"
-        yield Finding("fault", "python", f"{found} where 3.11 or 3.12 is needed", advice)
+        yield Finding("fault", "python", f"{version}; 3.11 or 3.12 is needed", advice)
 
 
 def _packages() -> Iterator[Finding]:
-    """Every pinned package; those of an extra that is not installed at all are one note."""
+    """Check every pinned package. An extra that is not installed at all gives one note."""
     try:
         requirements = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -75,17 +75,17 @@ def _packages() -> Iterator[Finding]:
         name, version, extra = match.groups()
         pins.setdefault(extra or "base", {})[name] = version
     for group, wanted in pins.items():
-        found = {name: _version(name) for name in wanted}
-        if group != "base" and not any(found.values()):
+        installed = {name: _version(name) for name in wanted}
+        if group != "base" and not any(installed.values()):
             advice = f"pip install -c constraints.txt -e '.[{group}]'"
             yield Finding("note", f"packages ({group})", "not installed", advice)
             continue
-        other = {name: one for name, one in found.items() if one != wanted[name]}
-        for name, one in other.items():
-            what = f"{one or 'not installed'} where {wanted[name]} was tested"
-            yield Finding("note" if one else "fault", name, what, "make setup")
-        if not other:
-            yield Finding("ok", f"packages ({group})", f"{len(wanted)} as they were tested")
+        different = {name for name in wanted if installed[name] != wanted[name]}
+        for name in sorted(different):
+            what = f"{installed[name] or 'not installed'}; {wanted[name]} was tested"
+            yield Finding("note" if installed[name] else "fault", name, what, "make setup")
+        if not different:
+            yield Finding("ok", f"packages ({group})", f"{len(wanted)} in the tested versions")
 
 
 def _version(name: str) -> str | None:
@@ -107,43 +107,45 @@ def _programs() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0))
-    yield Finding("ok", "cores", f"{cores}, as many parts at a time")
+    yield Finding("ok", "cores", f"{cores}; as many parts run at a time")
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     if gib >= _NEEDED_MEMORY_GIB:
         yield Finding("ok", "memory", f"{gib:.0f} GiB")
     else:
         advice = "decode.search_members=[...] keeps fewer members in memory"
-        yield Finding("note", "memory", f"{gib:.1f} GiB, less than {_NEEDED_MEMORY_GIB}", advice)
+        yield Finding(
+            "note", "memory", f"{gib:.1f} GiB; {_NEEDED_MEMORY_GIB} GiB are recommended", advice
+        )
 
 
 def _accelerator() -> Iterator[Finding]:
     try:
         import torch
     except ImportError:
-        yield Finding("note", "torch", "not installed: no training or decoding", "make setup")
+        yield Finding("note", "torch", "not installed; training and decoding need it", "make setup")
         return
     if torch.cuda.is_available():
         yield Finding("ok", "CUDA", f"{torch.cuda.get_device_name(0)}: decode.device=cuda")
     else:
-        yield Finding("note", "CUDA", "no device: everything runs on the cores")
+        yield Finding("note", "CUDA", "no device; everything runs on the CPU")
 
 
 def _disk(root: Path) -> Finding:
-    folder = next(one for one in (root, *root.absolute().parents) if one.exists())
+    folder = next(path for path in (root, *root.absolute().parents) if path.exists())
     free = shutil.disk_usage(folder).free / 2**30
     if not os.access(folder, os.W_OK):
-        return Finding("fault", "disk", f"{folder} cannot be written", "io.root=A_FOLDER_OF_YOURS")
+        return Finding("fault", "disk", f"{folder} cannot be written", "io.root=A_WRITABLE_FOLDER")
     if free < _NEEDED_DISK_GIB:
-        advice = "free some, or io.root=ELSEWHERE"
-        what = f"{free:.1f} GiB free at {folder}, the demo needs {_NEEDED_DISK_GIB:.0f}"
+        advice = "free some space, or io.root=ANOTHER_FOLDER"
+        what = f"{free:.1f} GiB free at {folder}; the demo needs {_NEEDED_DISK_GIB:.0f} GiB"
         return Finding("fault", "disk", what, advice)
     return Finding("ok", "disk", f"{free:.0f} GiB free at {folder}")
 
 
 def _tracking_store(path: Path) -> Finding:
     if not path.is_file():
-        return Finding("ok", "MLflow store", f"none yet at {path}")
-    advice = f"move {path} away: the next run makes a new one"
+        return Finding("ok", "MLflow store", f"{path} does not exist yet")
+    advice = f"move {path} away; the next run creates a new one"
     try:
         with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5) as store:
             result = store.execute("PRAGMA quick_check").fetchone()[0]
@@ -160,34 +162,36 @@ def _dvc() -> Iterator[Finding]:
     result = _output([*command, "status"])
     if result.returncode:
         reason = " ".join(result.stderr.split())[-300:]
-        # DVC was killed while it wrote this file; without one it makes another.
-        advice = "rm .dvc/tmp/rwlock, when no dvc runs" if "RWLock" in reason else "dvc doctor"
-        yield Finding("fault", "DVC", f"cannot tell the state: {reason}", advice)
+        # DVC was killed while it wrote this file. It creates a new one if there is none.
+        advice = (
+            "rm .dvc/tmp/rwlock while no dvc command runs" if "RWLock" in reason else "dvc doctor"
+        )
+        yield Finding("fault", "DVC", f"dvc status failed: {reason}", advice)
     elif "up to date" in result.stdout:
         yield Finding("ok", "DVC", "every stage is up to date")
     else:
         stages = [line[:-1] for line in result.stdout.splitlines() if line and line[0] != "\t"]
-        yield Finding("note", "DVC", f"to be run: {', '.join(stages)}", "make repro")
+        yield Finding("note", "DVC", f"out of date: {', '.join(stages)}", "make repro")
     for setting in ("core.analytics", "core.check_update"):
         if _output([*command, "config", setting]).stdout.strip() != "false":
             advice = f"dvc config {setting} false"
-            yield Finding("note", "DVC", f"{setting} is on and reaches out", advice)
+            yield Finding("note", "DVC", f"{setting} is on and contacts a server", advice)
 
 
 def _output(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def main(look: Callable[[Path], Iterator[Finding]] = examine) -> int:
-    """Print every finding as it is made; exit code 1 where one is a fault."""
+def main(check: Callable[[Path], Iterator[Finding]] = examine) -> int:
+    """Print every finding as soon as it is known; the exit code is 1 if there is a fault."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.doctor", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path("outputs"), help="the folder of results")
     arguments = parser.parse_args()
     faults = 0
-    for finding in look(arguments.root):
+    for finding in check(arguments.root):
         print(finding, flush=True)
         faults += finding.level == "fault"
-    print(f"{faults} faults" if faults else "no fault found")
+    print(f"{faults} faults" if faults else "no faults")
     return int(faults > 0)
 
 

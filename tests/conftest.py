@@ -1,15 +1,13 @@
-"""What tests of several parts need."""
+"""Fixtures of several folders of tests, the order of tests, and which of them start processes."""
 
 from __future__ import annotations
 
-import atexit
-import gc
 import itertools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,21 +16,17 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from pipeline.run.environment import set_environment
 from pipeline.run.settings import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# How many jobs a stage runs side by side, as joblib counts cores: one after the other in its own
-# process, as other tests have the cores, but where `side_by_side` asks for more.
+# The number of cores that joblib counts. With one, a stage runs its jobs one after the other in its
+# own process, since other tests use the other cores. Fixture `side_by_side` asks for two.
 CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
 os.environ.setdefault(CORES_OF_A_STAGE, "1")
-# As stages do, and before a test imports torch: one thread a process, whatever is imported first,
-# and few looks for unreachable cycles.
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-gc.set_threshold(50_000)
-atexit.register(gc.freeze)
+set_environment()  # before a test imports a numeric library
 
 # Invented words: English, German, French.
 _VERBS = [
@@ -55,6 +49,15 @@ _PACKAGES = {
 }
 
 
+# Tests in these folders and files, and tests with these fixtures, start processes; single files
+# elsewhere are marked with pytestmark. All other tests are unit tests: `make test-fast` runs them.
+_PROCESS_FOLDERS = (
+    *("docs", "faults", "plugin", "stages"),
+    *("test_dvc_runs.py", "test_pipeline.py", "test_architecture.py"),
+)
+_PROCESS_FIXTURES = {"chromium", "help_packages"}
+_PROCESS_EVENTS = ("os.exec", "os.fork", "os.posix_spawn", "os.system", "subprocess.Popen")
+_unit_test: str | None = None  # the unit test that is running
 _LONGEST_FIRST = (
     "test_pipeline.py",
     "faults/test_killed.py",
@@ -69,7 +72,7 @@ _LONGEST_FIRST = (
     "stages/test_application.py",
     "plugin/test_plugin.py",
     "pipeline/fairseq_bridge/training/test_trainer.py",
-    "pipeline/test_config.py",
+    "pipeline/run/test_config.py",
     "docs/test_published_models.py",
     "stages/test_decode.py",
     "pipeline/report/page/test_browser.py",
@@ -79,7 +82,7 @@ _LONGEST_FIRST = (
 
 @pytest.fixture(scope="module")
 def side_by_side() -> Iterator[None]:
-    """The stages that a module of tests starts run two jobs at once, each in its own process."""
+    """Let the stages that a module of tests starts run two jobs at once, in their own processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CORES_OF_A_STAGE, "2")
         yield
@@ -87,8 +90,8 @@ def side_by_side() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """A headless browser; skipped where there is none."""
-    # The system's own: those that Playwright would fetch come from a network.
+    """Start a headless browser; skip if there is none."""
+    # The system's own browser: Playwright would download others.
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("no chromium on PATH: apt-get install chromium")
@@ -101,7 +104,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
-    """A Debian package of text files, made with dpkg-deb."""
+    """Build a Debian package of text files with dpkg-deb; return its path."""
     tree = folder / f"{name}.tree"
     control = (
         "Package: {}\nVersion: 1.0\nArchitecture: all\nMaintainer: A <a@b.c>\nDescription: t\n"
@@ -118,7 +121,7 @@ def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
 def copy_repository(
     folder: Path, experiment: str, overrides: str, tasks: tuple[str, ...] = ("nmt_ende",)
 ) -> None:
-    """The repository's files as they are now, with nothing made yet, set to an experiment."""
+    """Copy the repository's files as they are now, without results, and choose an experiment."""
     listing = ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in names.split("\0"):
@@ -134,21 +137,51 @@ def copy_repository(
 
 
 def environment_of_copy() -> dict[str, str]:
-    """What a command in such a copy runs in: its own stages, this Python."""
+    """Return the environment of a command in such a copy: its own stages, this Python."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
     return environment
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest first, so that none is left to one process at the end."""
-    place = {Path(__file__).parent / name: place for place, name in enumerate(_LONGEST_FIRST)}
+    """Mark tests that start processes, and run the longest files first.
+
+    A long file that starts last would keep one process busy after the others have ended.
+    """
+    folder = Path(__file__).parent
+    place = {folder / name: place for place, name in enumerate(_LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+    for item in items:
+        fixtures = {*getattr(item, "fixturenames", ())}
+        top = item.path.relative_to(folder).parts[0]
+        if top in _PROCESS_FOLDERS or fixtures & _PROCESS_FIXTURES:
+            item.add_marker("process")
+
+
+def _refuse_process(event: str, _: tuple[object, ...]) -> None:
+    """Fail a unit test that starts a process; Python calls this for every audit event."""
+    if event in _PROCESS_EVENTS and _unit_test is not None:
+        pytest.fail(f"{_unit_test} starts a process ({event}). Mark it: pytest.mark.process")
+
+
+sys.addaudithook(_refuse_process)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch unit tests, their fixtures included, for processes that they start."""
+    global _unit_test
+    _unit_test = None if item.get_closest_marker("process") else item.nodeid
+    try:
+        return (yield)
+    finally:
+        _unit_test = None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than cores, as many tests wait for programs that they have started."""
+    """Use two processes more than cores: many tests wait for programs that they have started."""
     return len(os.sched_getaffinity(0)) + 2
 
 
@@ -160,9 +193,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @contextmanager
 def made_once(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[tuple[Path, bool]]:
-    """A folder that all processes of a test run share, and whether this one is to fill it.
+    """Yield a folder that all processes of a test run share, and whether this one fills it.
 
-    The first that comes fills it inside the `with`, for which the others wait.
+    The first process fills it inside the `with` block, while the others wait.
     """
     base = tmp_path_factory.getbasetemp()
     # Below pytest-xdist every process has a folder of its own in the one of the run.
@@ -180,7 +213,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[t
 
 @pytest.fixture(scope="session")
 def help_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with packages of the shape of LibreOffice's help, of 27 pages of 3 sentences."""
+    """Make a folder with packages like LibreOffice's help: 27 pages of 3 sentences."""
     with made_once(tmp_path_factory, "help packages: 日本") as (folder, is_first):
         if is_first:
             _build_help_packages(folder)
@@ -204,7 +237,7 @@ def _build_help_packages(folder: Path) -> None:
 
 
 def _build_other_packages(folder: Path) -> None:
-    """Packages of the shape of Debian Reference and of Fish Fillets, 24 sentences each."""
+    """Make packages like Debian Reference and Fish Fillets, 24 sentences each."""
     languages = ("en", "de", "fr")
     verbs = {
         "en": ("Mount", "Check", "Erase"),

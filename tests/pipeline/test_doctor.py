@@ -1,4 +1,4 @@
-"""The doctor finds each kind of fault, says what to do, and touches nothing."""
+"""The doctor finds each kind of fault, advises, and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,24 +12,20 @@ from pipeline.doctor import Finding, examine
 from tests.conftest import copy_repository
 
 
-def _levels(findings: list[Finding]) -> dict[str, str]:
-    return {one.subject: one.level for one in findings}
-
-
-def test_this_machine_has_no_fault_beside_its_installation(tmp_path: Path) -> None:
-    findings = list(examine(tmp_path / "not yet there"))
-    faults = {one.subject for one in findings if one.level == "fault"}
-    assert faults <= {"packages"}  # a checkout may be used without being installed
-    assert not (tmp_path / "not yet there").exists()
-    assert all(one.advice for one in findings if one.level == "fault")
+def test_this_machine_has_no_fault_except_its_installation(tmp_path: Path) -> None:
+    findings = list(examine(tmp_path / "absent"))
+    faults = [finding for finding in findings if finding.level == "fault"]
+    assert {fault.subject for fault in faults} <= {"packages"}  # the checkout is not installed
+    assert not (tmp_path / "absent").exists()
+    assert all(fault.advice for fault in faults)
 
 
 @pytest.mark.parametrize(
     ("found", "level", "what"),
     [
-        ("1.0", "ok", "1 as they were tested"),
-        ("2.0", "note", "2.0 where 1.0 was tested"),
-        (None, "fault", "not installed where 1.0 was tested"),
+        ("1.0", "ok", "1 in the tested versions"),
+        ("2.0", "note", "2.0; 1.0 was tested"),
+        (None, "fault", "not installed; 1.0 was tested"),
     ],
 )
 def test_packages_against_their_pins(
@@ -49,7 +45,7 @@ def test_a_damaged_mlflow_store_is_a_fault(tmp_path: Path) -> None:
     assert doctor._tracking_store(path).level == "fault"
 
 
-def test_an_mlflow_store_is_counted_and_left_as_it_is(tmp_path: Path) -> None:
+def test_runs_of_an_mlflow_store_are_counted_and_nothing_is_changed(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     with sqlite3.connect(path) as store:
         store.execute("CREATE TABLE runs (run_uuid TEXT)")
@@ -60,7 +56,7 @@ def test_an_mlflow_store_is_counted_and_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_lock_file_that_dvc_cannot_read_says_what_to_remove(
+def test_an_unreadable_lock_file_of_dvc_is_named_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "copy"
@@ -68,9 +64,9 @@ def test_a_lock_file_that_dvc_cannot_read_says_what_to_remove(
     (copy / ".dvc" / "tmp").mkdir()
     (copy / ".dvc" / "tmp" / "rwlock").touch()
     monkeypatch.setattr(doctor, "ROOT", copy)
-    fault = next(one for one in examine(tmp_path) if one.subject == "DVC")
+    fault = next(finding for finding in examine(tmp_path) if finding.subject == "DVC")
     assert (fault.level, "rwlock" in fault.what) == ("fault", True)
-    assert fault.advice == "rm .dvc/tmp/rwlock, when no dvc runs"
+    assert fault.advice == "rm .dvc/tmp/rwlock while no dvc command runs"
 
 
 def test_a_full_disk_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,12 +74,12 @@ def test_a_full_disk_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert doctor._disk(tmp_path).level == "fault"
 
 
-def test_a_missing_program_says_which_package_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
-    assert all("apt-get install" in one.advice for one in doctor._programs())
+    assert all("apt-get install" in finding.advice for finding in doctor._programs())
 
 
-def test_exit_code_tells_of_faults(
+def test_exit_code_is_1_if_there_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["doctor"])

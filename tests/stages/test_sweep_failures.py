@@ -16,8 +16,8 @@ from omegaconf import OmegaConf
 from pipeline.errors import PipelineError
 from pipeline.report.sweep import Point, draw, failures, summary, write_summary
 from pipeline.run.settings import ROOT
+from pipeline.sweep import close
 from pipeline.tracking import RunLog, Sweep
-from stages.sweep import close
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train
 
@@ -42,7 +42,7 @@ def test_a_point_that_fails_has_a_row_with_its_reason(tmp_path: Path) -> None:
     home = root / "sweep" / "nmt_ende"
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
-    told = f"error: 1 of 2 points failed, the others are in {home / 'summary.csv'}: "
+    told = f"error: {home / 'summary.csv'}: 1 of 2 points failed: "
     assert result.stderr.splitlines()[-1].startswith(f"{told}ensemble.seeds=[1,9] (")
     failed, done = pd.read_csv(home / "summary.csv").to_dict("records")
     assert (failed["ensemble.seeds"], done["ensemble.seeds"]) == ("[1,9]", "[1,2]")
@@ -77,7 +77,7 @@ def test_jobs_that_were_killed_and_points_that_were_not_tracked_are_told(tmp_pat
             point = Point(number, {"seed": "1", "decode.beam": str(beam)}, {NUMBER: beam / 2})
             (here / "point.json").write_text(json.dumps(point.as_dict()))
     (tmp_path / "1" / "failed.txt").write_text("MLflow must take it")
-    told = r"2 of 3 points failed, .*: decode\.beam=1 \(did not end: .*\); decode\.beam=5 \(MLflow"
+    told = r"2 of 3 points failed: decode\.beam=1 \(its process .*\); decode\.beam=5 \(MLflow"
     with pytest.raises(PipelineError, match=told):
         close(Sweep(tmp_path, RunLog()))
     frame = pd.read_csv(tmp_path / "out" / "sweep" / "nmt_ende" / "summary.csv")
