@@ -130,7 +130,7 @@ def test_mlflow_has_one_parent_and_comparable_children(root: Path) -> None:
     experiment = client.get_experiment_by_name("nmt_ende")
     runs = client.search_runs([experiment.experiment_id], "tags.stage = 'sweep'")
     parents = {run.data.tags["mlflow.parentRunId"] for run in runs}
-    assert len(parents) == 2  # the second sweep is the re-run of the test above, where it ran
+    assert len(parents) in (1, 2)  # the test above runs a second sweep
     first = [run for run in runs if run.data.tags["mlflow.parentRunId"] == min(parents)]
     assert len(first) == 4
     assert len({frozenset(run.data.metrics) for run in runs}) == 1
