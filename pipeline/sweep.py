@@ -24,8 +24,9 @@ from pipeline import tracking
 from pipeline.errors import DataError, MachineError, PipelineError
 from pipeline.report.sweep import Point, failures, write_summary
 from pipeline.run.application import FAILURE_FILE
+from pipeline.run.artifacts import Artifact, Provenance, is_complete, write_manifest
 from pipeline.run.code import code_digest
-from pipeline.run.files import digest, file_sha256, write_json
+from pipeline.run.files import digest, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.schema import PipelineConfig
 from pipeline.run.settings import MACHINE_KEYS, implementation, plain
@@ -82,21 +83,16 @@ def point_folder(config: PipelineConfig) -> Iterator[tuple[PipelineConfig, bool]
 
     If the block ends without error, the folder is complete.
     """
-    decoded = _decode_folder(config)
-    made_from = digest(
-        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
-        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
-        file_sha256(decoded / "decode" / config.task.name / "manifest.json"),
-        *(plain(getattr(config, key)) for key in ("seed", "task", "uncertainty", "metrics")),
-    )
-    folder = _home(config) / f"point-{made_from[:12]}"
+    task, decoded = config.task.name, _decode_folder(config)
+    made_from = _provenance(config, Artifact(decoded / "decode" / task, "decode"))
+    folder = _home(config) / f"point-{made_from.digest[:12]}"
     with _locked(folder):
         _link(folder, Path(config.io.root), "prepare")
         _link(folder, decoded, "decode")
-        is_complete = _made_from(folder) == made_from
-        yield _inside(config, folder), is_complete
-        if not is_complete:
-            write_json(folder / _POINT_FILE, {"made_from": made_from})
+        is_made = is_complete(folder, made_from)
+        yield _inside(config, folder), is_made
+        if not is_made:
+            write_manifest(folder, made_from, [f"metrics/{task}/headline.json"])
 
 
 def report_point(config: PipelineConfig, folder: Path) -> None:
@@ -168,6 +164,16 @@ def _decode_folder(config: PipelineConfig) -> Path:
     return _home(config) / f"decode-{key[:12]}"
 
 
+def _provenance(config: PipelineConfig, decoded: Artifact) -> Provenance:
+    """Return what the measures and metrics of a point are made from."""
+    code = [
+        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
+        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
+    ]
+    settings = [getattr(config, key) for key in ("seed", "task", "uncertainty", "metrics")]
+    return Provenance("sweep", digest(*code), digest(*map(plain, settings)), decoded.as_input)
+
+
 def _plug_ins(functions: Mapping[str, str]) -> list[Callable[..., Any]]:
     return [implementation(dotted, name) for name, dotted in functions.items()]
 
@@ -204,14 +210,6 @@ def _hard_link(source: Path, folder: Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(source, temporary, copy_function=os.link)
         temporary.replace(folder)
-
-
-def _made_from(folder: Path) -> str | None:
-    """Return the digest that a complete point was made from; None for any other folder."""
-    try:
-        return str(json.loads((folder / _POINT_FILE).read_text(encoding="utf-8"))["made_from"])
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _swept(overrides: Iterable[Any]) -> dict[str, str]:

@@ -56,7 +56,8 @@ _PROCESS_FOLDERS = (
     *("test_dvc_runs.py", "test_pipeline.py", "test_architecture.py"),
 )
 _PROCESS_FIXTURES = {"chromium", "help_packages"}
-_PROCESS_EVENTS = ("os.exec", "os.fork", "os.posix_spawn", "os.system", "subprocess.Popen")
+# Not os.fork: reading a store forks, so that a hostile file cannot harm the reader.
+_PROCESS_EVENTS = ("os.exec", "os.posix_spawn", "os.system", "subprocess.Popen")
 _unit_test: str | None = None  # the unit test that is running
 _LONGEST_FIRST = (
     "test_pipeline.py",
@@ -170,9 +171,9 @@ sys.addaudithook(_refuse_process)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Watch unit tests, their fixtures included, for processes that they start."""
+    """In `make test-fast`, watch tests and their fixtures for processes that they start."""
     global _unit_test
-    _unit_test = None if item.get_closest_marker("process") else item.nodeid
+    _unit_test = item.nodeid if item.config.option.markexpr == "not process" else None
     try:
         return (yield)
     finally:

@@ -11,6 +11,8 @@ from pipeline import doctor
 from pipeline.doctor import Finding, examine
 from tests.conftest import copy_repository
 
+pytestmark = pytest.mark.process
+
 
 def test_this_machine_has_no_fault_except_its_installation(tmp_path: Path) -> None:
     findings = list(examine(tmp_path / "absent"))

@@ -16,6 +16,8 @@ from pipeline.report.formats import latex
 from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Heading, Row, Table, TableCell
 
+pytestmark = pytest.mark.process
+
 ENGINE = shutil.which("pdflatex") or shutil.which("tectonic")
 SUBSET = {
     "dataset": "corpus_a & b",

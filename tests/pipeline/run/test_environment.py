@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.settings import ROOT
+
+pytestmark = pytest.mark.process
 
 CODE = """
 import stages.decode

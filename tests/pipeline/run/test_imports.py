@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import pytest
 from hydra.core.config_store import ConfigStore
 
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import CONF
+
+pytestmark = pytest.mark.process
 
 FOREIGN = ("torch", "fairseq", "sentencepiece", "hydra", "mlflow", "dvc")
 CODE = f"""

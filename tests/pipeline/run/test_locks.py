@@ -13,6 +13,8 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.run.locks import exclusive_lock
 
+pytestmark = pytest.mark.process
+
 
 def _hold(lock: Path) -> None:
     with exclusive_lock(lock, "work", wait=True):

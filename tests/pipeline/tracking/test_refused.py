@@ -22,6 +22,8 @@ from pipeline.tracking.log import register
 
 from .test_run import settings
 
+pytestmark = pytest.mark.process
+
 
 def test_a_deleted_experiment_is_restored_by_the_command_that_is_named(tmp_path: Path) -> None:
     config = settings(tmp_path / "out: put")

@@ -17,6 +17,8 @@ from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.tracking import metric_name, open_run
 from tests.conftest import CORES_OF_A_STAGE
 
+pytestmark = pytest.mark.process
+
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 
 

@@ -25,6 +25,8 @@ from pipeline.fairseq_bridge.training.speech_task import (
 from pipeline.fairseq_bridge.training.trainer import train_member
 from tests.speech_toy import BINS, MODEL_SETTINGS, prepare_toy, write_features
 
+pytestmark = pytest.mark.process
+
 TRAIN = {
     "updates": 12,
     "batch_tokens": 300,
