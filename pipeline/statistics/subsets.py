@@ -1,4 +1,4 @@
-"""Which members of an ensemble make its smaller ensembles."""
+"""Which members of an ensemble form its smaller ensembles."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 
 def subsets(n_member: int, size: int, most: int, seed: int) -> list[tuple[int, ...]]:
-    """Subsets of the places of members, each sorted: all of a size, or `most` drawn without repeat.
+    """Return sorted tuples of member indices: all subsets of a size, or `most` random ones.
 
-    The same seed draws the same ones.
+    Random subsets are distinct and depend on the seed only.
     """
     if comb(n_member, size) <= most:
         return list(combinations(range(n_member), size))

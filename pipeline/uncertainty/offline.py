@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.run.files import write_json
-from pipeline.store import Store
+from pipeline.store import SUBSET, Store
 from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_blocks
 from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
@@ -64,6 +64,29 @@ def write_measures(
     report["null"] = dict.fromkeys(HEURISTICS, reason) if reason else {}
     write_json(folder / "checks.json", report)
     return report
+
+
+def ensemble_decodes(stores: Mapping[str, Store]) -> Iterator[tuple[str, Store, list[Store]]]:
+    """Yield the decodes of ensembles: part, store, and the decodes of its members on the same set.
+
+    stores: part -> store of a task. Decodes of single members and of subsets are left out.
+    """
+    single = [store for store in stores.values() if _is_single_member(store)]
+    for part, store in stores.items():
+        if not _is_single_member(store) and store.attributes.get("ensemble") != SUBSET:
+            yield part, store, [member for member in single if _is_decode_of_member(member, store)]
+
+
+def _is_single_member(store: Store) -> bool:
+    """Whether a member decoded by itself, rather than an ensemble of one member."""
+    return store.n_member == 1 and store.attributes.get("ensemble") == store.members[0]
+
+
+def _is_decode_of_member(single: Store, store: Store) -> bool:
+    is_same = all(
+        single.attributes.get(name) == store.attributes.get(name) for name in ("test_set", "regime")
+    )
+    return is_same and single.members[0] in store.members
 
 
 def token_schema() -> pa.Schema:

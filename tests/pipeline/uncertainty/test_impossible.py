@@ -12,7 +12,7 @@ from pipeline.errors import StoreError
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty.blocks import TokenBlock, token_blocks
 from pipeline.uncertainty.checks import reject_out_of_range
-from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
+from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES, Range
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_measure_below_zero_by_rounding_is_accepted(
 ) -> None:
     store, block = given
     reject_out_of_range(store, with_value(block, name, -0.0199))
-    if name in ("expr_mi", "expr_epkl", "expr_pmi"):
+    if TOKEN_MEASURES[name].range is Range.REAL:
         reject_out_of_range(store, with_value(block, name, -0.7))
     else:
         with pytest.raises(StoreError, match=f"token 1: {name} must be at least 0 .got -0.0201"):
@@ -49,7 +49,7 @@ def test_an_entropy_above_ln_vocab_by_rounding_is_accepted(
     store, block = given
     highest = float(np.log(8))
     reject_out_of_range(store, with_value(block, name, highest + 0.0199))
-    if name in ("data", "prex_entropy", "expr_entropy"):
+    if TOKEN_MEASURES[name].range is Range.ENTROPY:
         with pytest.raises(StoreError, match=rf"{name} must be at most ln\(vocab_size=8\) "):
             reject_out_of_range(store, with_value(block, name, highest + 0.0201))
     else:
