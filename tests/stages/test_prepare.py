@@ -69,7 +69,7 @@ def test_manifest_holds_counts_versions_and_hashes(prepared: Path) -> None:
     assert set(Artifact(prepared, "prepare").names()) == FILES
     assert manifest["packages"]["libreoffice-help-de"]["version"] == "1.0"
     assert manifest["licence"] == "MPL-2.0"
-    subsets = {(one["subset"], one["language"]) for one in manifest["subsets"]}
+    subsets = {(subset["subset"], subset["language"]) for subset in manifest["subsets"]}
     assert {("train", "en"), ("train", "de"), ("test", "fr")} <= subsets
     counts = manifest["counts"]
     assert counts["clean_train"]["read"] == counts["clean_train"]["kept"] == 81
@@ -130,8 +130,8 @@ def test_both_pairs_share_their_sentences(
     french = tmp_path / "prepare" / "nmt_enfr"
     for file in ("dev", "test/newstest14", "test/MED", "test/LTC"):
         rows = [read_rows(folder / f"{file}.jsonl") for folder in (prepared, french)]
-        assert [one.source for one in rows[0]] == [one.source for one in rows[1]]
-        assert [one.reference for one in rows[0]] != [one.reference for one in rows[1]]
+        assert [row.source for row in rows[0]] == [row.source for row in rows[1]]
+        assert [row.reference for row in rows[0]] != [row.reference for row in rows[1]]
     flipped = read_rows(prepared / "test" / "L-FR.jsonl")
     assert [row.reference for row in read_rows(french / "test" / "newstest14.jsonl")] == [
         row.source for row in flipped
@@ -182,7 +182,7 @@ def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
     odd = ["a\rb", "", " ", "\t", "-3.5 percent: a, b", "c\u2028d\x85e", "w " * 5000]
     for side, texts in lines.items():
         Path(f"{prefix}.{side}").write_bytes("\n".join([*texts, ""]).encode())
-        Path(f"{prefix}.test.{side}").write_bytes("".join(f"{one}\r\n" for one in odd).encode())
+        Path(f"{prefix}.test.{side}").write_bytes("".join(f"{line}\r\n" for line in odd).encode())
     settings = [
         "data.source=files",
         "data.corpus=my own text",

@@ -142,7 +142,7 @@ def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None
         },
         "C-FR": {"clips/common_voice_fr_1.mp3": "transcript without audio"},
     }
-    corpora = {one["subset"]: one["dataset"] for one in manifest["subsets"]}
+    corpora = {subset["subset"]: subset["dataset"] for subset in manifest["subsets"]}
     assert (corpora["AMI"], corpora["C-FR"]) == ("AMI", "Common Voice, fr")
 
 

@@ -99,7 +99,7 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
         assert len(file["/frame/feature"]) == file["/utterance/frame_offset"][-1]
         assert np.isfinite(file["/frame/feature"][:]).all()
         first = file["/token/id"][: file["/utterance/token_offset"][1]]
-        pieces = [dictionary[int(one)] for one in first]
+        pieces = [dictionary[int(token)] for token in first]
         assert dictionary.unk() not in first
         assert all(piece.startswith("▁") for piece in pieces)
     for role in roles:
@@ -128,7 +128,7 @@ def test_letters_cover_words_that_were_never_trained_on(
         )
     )
     manifest = Artifact(tmp_path / "prepare" / "asr", "prepare").description
-    assert {one["unknown_reference_pieces"] for one in _of_test_sets(manifest)} == {0}
+    assert {counts["unknown_reference_pieces"] for counts in _of_test_sets(manifest)} == {0}
 
 
 def _of_test_sets(manifest: dict[str, dict[str, dict[str, int]]]) -> list[dict[str, int]]:
@@ -144,7 +144,7 @@ def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_pat
     folder = tmp_path / "out" / "prepare" / "asr"
     manifest = Artifact(folder, "prepare").description
     assert manifest["absent_sets"] == {"LTO": "data.speech.test_other names no corpus"}
-    assert {one["subset"]: one["utterances"] for one in manifest["subsets"]} == {
+    assert {subset["subset"]: subset["utterances"] for subset in manifest["subsets"]} == {
         "train": "10",
         "dev": "10",
         "LTC": "10",
@@ -152,7 +152,7 @@ def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_pat
     rows = _rows(folder, "LTC")
     assert rows[3]["source"] == "84/121123/84-121123-0003.flac"
     assert rows[3]["reference"] == "it's door red"
-    assert [row["n_frame"] for row in rows] == [50 + 10 * one for one in range(10)]
+    assert [row["n_frame"] for row in rows] == [50 + 10 * number for number in range(10)]
 
 
 def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
@@ -213,7 +213,7 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
     )
     folder = tmp_path / "out" / "prepare" / "asr"
     manifest = Artifact(folder, "prepare").description
-    sizes = [int(one["utterances"]) for one in manifest["subsets"]]
+    sizes = [int(subset["utterances"]) for subset in manifest["subsets"]]
     assert sum(sizes) == 40
     assert all(size % 2 == 0 < size for size in sizes)
 

@@ -88,7 +88,7 @@ def made(root: Path, part: str, *overrides: str) -> Store:
 def _wrong_words(store: Store) -> int:
     texts = store.read("/hypothesis/text")
     best = [str(texts[first]).split() for first in store.hypothesis_offset[:-1]]
-    meant = [str(one).split() for one in store.read("/sentence/reference")]
+    meant = [str(text).split() for text in store.read("/sentence/reference")]
     return sum(Levenshtein.distance(*pair) for pair in zip(best, meant, strict=True))
 
 
@@ -111,8 +111,8 @@ def test_other_posteriors_references_and_members_alone(root: Path, part: str) ->
         assert store.n_sentence == 20
         assert store.flag.tolist() == [0] * 20
         if "teacher_forcing" in part:
-            assert [str(one) for one in store.read("/hypothesis/text")] == [
-                str(one) for one in store.read("/sentence/reference")
+            assert [str(text) for text in store.read("/hypothesis/text")] == [
+                str(text) for text in store.read("/sentence/reference")
             ]
 
 

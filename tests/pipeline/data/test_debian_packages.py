@@ -157,7 +157,7 @@ def test_hostile_package_unpacks_nothing_outside_its_folder(tmp_path: Path) -> N
         unpack([Package("evil", "1", "", path)], folder)
     except DataError as error:
         assert str(path) in str(error)  # noqa: PT017
-    outside = {one.name for one in [*tmp_path.iterdir(), *folder.parent.iterdir()]}
+    outside = {path.name for path in [*tmp_path.iterdir(), *folder.parent.iterdir()]}
     assert outside == {"evil_1_all.deb", "below", "tree"}
 
 

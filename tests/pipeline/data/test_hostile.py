@@ -1,4 +1,4 @@
-"""Files that somebody made to do harm, or that are damaged anyhow: refused, and by name."""
+"""Malicious and damaged files are refused with the name of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.data.text.tmx import iterate_translation_units
 from pipeline.errors import DataError
 
-# Kind -> name of a file and what reads all of it.
+# Kind of file -> name of a file, and the function that reads it.
 READERS: dict[str, tuple[str, Callable[[Path], Iterable[Any]]]] = {
     "lines": ("corpus.en", iterate_lines),
     "gzipped lines": ("corpus.en.gz", iterate_lines),
@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Iterable[Any]]]] = {
         lambda path: read_ami(path.parent.parent, "meetings").utterances,
     ),
 }
-# What a sound file is made of, so that damage gets past the first check.
+# Fragments of valid files, so that damage gets past the first check.
 _PIECES = [
     b"a line of text\r\n", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\t", b"\n", b"\0",
     b'<?xml version="1.0" encoding="', b"utf-8", b"utf-16", b"big5", b"x", b'"?>', b"<tmx>",

@@ -87,7 +87,7 @@ def test_a_key_that_names_no_corpus_is_missing(
     text = str(error.value)
     corpora = [f"{key} (got null): {corpus}" for key, names in needed.items() for corpus in names]
     assert text.count("got") == len(corpora)
-    assert [one for one in corpora if one not in text] == []
+    assert [corpus for corpus in corpora if corpus not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.run.settings import DataConfig, UnitsConfig
 
 PAIR = ("en", "de")
-TEXTS = [f"The {one} door's lamp opens {one} times." for one in ("red", "green", "old", "well-lit")]
+TEXTS = [
+    f"The {word} door's lamp opens {word} times." for word in ("red", "green", "old", "well-lit")
+]
 Given = Callable[..., DataConfig]
 
 

@@ -33,5 +33,5 @@ def test_corpora_are_merged_below_their_common_folder(tmp_path: Path) -> None:
     ]
     whole = merged(parts)
     assert whole.folder == tmp_path.resolve()
-    assert [one.file for one in whole.utterances] == ["one/x.wav", "two/x.wav"]
+    assert [utterance.file for utterance in whole.utterances] == ["one/x.wav", "two/x.wav"]
     assert whole.left_out == {"one/y": "z", "two/y": "z"}

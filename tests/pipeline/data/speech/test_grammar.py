@@ -8,14 +8,14 @@ def test_parts_share_no_sentence_and_let_duplicates_stand() -> None:
     for part, sentences in drawn.items():
         assert len(sentences) == 600
         assert len(set(sentences)) < 600
-        assert {part_of(one) for one in sentences} == {part}
+        assert {part_of(sentence) for sentence in sentences} == {part}
 
 
 def test_the_vocabulary_is_small_and_every_part_has_all_of_it() -> None:
     for part in ("train", "dev", "test"):
         sentences = commands(part, 600, 0)
-        assert len({word for one in sentences for word in one.split()}) == 24
-        assert max(len(one.split()) for one in sentences) <= 10
+        assert len({word for sentence in sentences for word in sentence.split()}) == 24
+        assert max(len(sentence.split()) for sentence in sentences) <= 10
 
 
 def test_seed_and_purpose_draw_other_sentences_and_the_same_ones_again() -> None:

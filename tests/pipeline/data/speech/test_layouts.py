@@ -141,7 +141,9 @@ def test_ami_takes_the_speakers_own_headset(tmp_path: Path, write_audio: WriteAu
     write_audio(audio / "ES2004a.Mix-Headset.wav", 7)
     below = audio.relative_to(tmp_path).as_posix()
     mixed = read_speech(tmp_path / "manual" / "..", "AMI")
-    assert {one.file for one in mixed.utterances} == {f"{below}/ES2004a.Mix-Headset.wav"}
+    assert {utterance.file for utterance in mixed.utterances} == {
+        f"{below}/ES2004a.Mix-Headset.wav"
+    }
     write_audio(audio / "ES2004a.Headset-3.wav", 7)
     corpus = read_speech(tmp_path, "AMI")
     assert corpus.utterances == [

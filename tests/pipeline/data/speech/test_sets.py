@@ -29,9 +29,9 @@ def test_prompts_are_unpacked_once_without_silence(tmp_path: Path, write_audio: 
     assert corpus.packages[NAME]["version"] == "1.0"
     assert (corpus.folder / "digits" / "1.wav").is_file()
     (corpus.folder / "bye.wav").unlink()
-    assert [one.file for one in read_prompts(_data(tmp_path), "fr", "p").utterances] == [
-        "digits/1.wav"
-    ]
+    assert [
+        utterance.file for utterance in read_prompts(_data(tmp_path), "fr", "p").utterances
+    ] == ["digits/1.wav"]
 
 
 def test_package_without_prompts_and_no_package(tmp_path: Path) -> None:

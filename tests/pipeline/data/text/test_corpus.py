@@ -133,7 +133,7 @@ def test_choice_is_seeded_keeps_the_order_and_no_more_than_there_are(tmp_path: P
     for seed in (0, 0, 1):
         spool.write(_sentences(50))
         spool.choose(10, seed)
-        chosen.append([one.page for one in spool])
+        chosen.append([sentence.page for sentence in spool])
     assert chosen[0] == chosen[1] != chosen[2]
     assert len(chosen[0]) == len(spool) == 10
     assert chosen[0] == sorted(chosen[0], key=lambda page: int(page[1:]))

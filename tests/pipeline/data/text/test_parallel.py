@@ -49,7 +49,7 @@ def test_what_has_nearly_held_out_is_dropped_from_training_and_counted(
     loose, strict = (_make(help_packages, tmp_path, "de", jaccard) for jaccard in (1, 0.7))
     held_out = [sentence.text["en"] for sentence in strict.test + strict.dev]
     index = NearDuplicates(held_out, 0.7)
-    assert not any(index.has_near(one.text["en"]) for one in strict.train)
+    assert not any(index.has_near(sentence.text["en"]) for sentence in strict.train)
     dropped = strict.counts["split"]["train_dropped_near_duplicate"]
     assert dropped == len(loose.train) - len(strict.train) > 0
 

@@ -27,7 +27,7 @@ def test_source_and_first_reference(cache: Path, name: str, stem: str, ending: s
     _write(cache, name, f"{stem}.en-de.src", "a\nb\n")
     _write(cache, name, f"{stem}.en-de.{ending}", "A\nB\n")
     corpus = read_sacrebleu(name, ("en", "de"))
-    rows = [one.sentences for one in corpus.paragraphs()]
+    rows = [paragraph.sentences for paragraph in corpus.paragraphs()]
     assert rows == [{"en": ["a"], "de": ["A"]}, {"en": ["b"], "de": ["B"]}]
     assert corpus.name == f"sacrebleu {name}"
 
@@ -48,7 +48,7 @@ def _chapter(root: Path, lines: str) -> Path:
 def test_transcripts_of_a_subset_in_lower_case(tmp_path: Path) -> None:
     _chapter(tmp_path, "84-121-0000 GO DO YOU HEAR\n84-121-0001 HE'S GONE\n")
     corpus = read_transcripts(tmp_path, "test-clean")
-    assert [(one.page, one.sentences) for one in corpus.paragraphs()] == [
+    assert [(paragraph.page, paragraph.sentences) for paragraph in corpus.paragraphs()] == [
         ("84-121", {"en": ["go do you hear"]}),
         ("84-121", {"en": ["he's gone"]}),
     ]

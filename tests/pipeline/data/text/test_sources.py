@@ -50,7 +50,9 @@ def test_sacrebleu_gives_the_test_set_and_files_the_rest(
     )
     text = read_task_text(data, PAIR, {"fr"})
     assert text.test is not None
-    assert [one.sentences for one in text.test.paragraphs()] == [{"en": ["b"], "de": ["B"]}]
+    assert [paragraph.sentences for paragraph in text.test.paragraphs()] == [
+        {"en": ["b"], "de": ["B"]}
+    ]
     assert text.test_languages == {"en", "de"}
 
 
@@ -82,12 +84,12 @@ def _make(
 def test_sets_of_another_corpus_are_cleaned_and_cut(
     help_packages: Path, tmp_path: Path, kind: str, settings: dict[str, str], name: str
 ) -> None:
-    made = _make(tmp_path, help_packages, kind=kind, **settings)
-    assert isinstance(made, OwnSentences)
-    assert made.corpus.name == name
-    assert len(made.sentences) == made.counts["sentences_in_the_set"] == 5
-    assert set(made.sentences[0].text) == {"de", "en", "fr"}
-    assert made.counts["kept"] == 24
+    own = _make(tmp_path, help_packages, kind=kind, **settings)
+    assert isinstance(own, OwnSentences)
+    assert own.corpus.name == name
+    assert len(own.sentences) == own.counts["sentences_in_the_set"] == 5
+    assert set(own.sentences[0].text) == {"de", "en", "fr"}
+    assert own.counts["kept"] == 24
 
 
 def test_spoken_set_without_a_folder_and_without_a_stand_in_is_absent(tmp_path: Path) -> None:
@@ -111,21 +113,21 @@ def test_the_users_own_set_is_taken_line_by_line_and_what_is_cut_is_counted(
 ) -> None:
     (tmp_path / "med.en").write_text("a\n\na\nd\n")
     (tmp_path / "med.de").write_text("A\nB\n\nD\n")
-    made = _make(tmp_path, most=3, kind="files", path=str(tmp_path / "med"))
-    assert isinstance(made, OwnSentences)
-    assert [(one.text["en"], one.text["de"]) for one in made.sentences] == [
+    own = _make(tmp_path, most=3, kind="files", path=str(tmp_path / "med"))
+    assert isinstance(own, OwnSentences)
+    assert [(sentence.text["en"], sentence.text["de"]) for sentence in own.sentences] == [
         ("a", "A"),
         ("", "B"),
         ("a", ""),
     ]
-    assert made.counts["dropped_over_the_most"] == 1
+    assert own.counts["dropped_over_the_most"] == 1
 
 
 def test_the_users_own_set_may_lack_references(tmp_path: Path) -> None:
     (tmp_path / "med.en").write_text("a\n")
-    made = _make(tmp_path, kind="files", path=str(tmp_path / "med"))
-    assert isinstance(made, OwnSentences)
-    assert [one.text for one in made.sentences] == [{"en": "a"}]
+    own = _make(tmp_path, kind="files", path=str(tmp_path / "med"))
+    assert isinstance(own, OwnSentences)
+    assert [sentence.text for sentence in own.sentences] == [{"en": "a"}]
 
 
 def _write_khresmoi(folder: Path) -> None:
@@ -143,9 +145,9 @@ def test_khresmoi_is_used_line_by_line(tmp_path: Path) -> None:
     test_set = settings.task.test_sets["MED"]
     assert test_set.corpus == "Khresmoi-Summary, dev and test"
     rules = CleaningRules("en", 3, 12)
-    made = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
-    assert not isinstance(made, str)
-    assert [one.text for one in made.sentences] == [
+    own = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
+    assert not isinstance(own, str)
+    assert [sentence.text for sentence in own.sentences] == [
         {"en": f"en {part} {place}.", "de": f"de {part} {place}."}
         for part, count in (("dev", 2), ("test", 3))
         for place in range(count)

@@ -31,7 +31,7 @@ SENTENCES = [
     AlignedSentence("b", {"en": "Close the box.", "de": "Kiste\u2028schließen.", "fr": "Fermez."}),
 ]
 TASK = TaskConfig(name="t", source_language="en", target_language="de")
-_UNITS = learn_subwords([side for one in SENTENCES for side in one.text.values()] * 3, 64)
+_UNITS = learn_subwords([side for sentence in SENTENCES for side in sentence.text.values()] * 3, 64)
 _UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
 HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS_OF, seed=0)
 
@@ -53,8 +53,8 @@ def test_other_side_takes_the_source_from_another_language() -> None:
 
 def test_permuted_leaves_out_what_has_no_other_order_and_numbers_on() -> None:
     rows = make_rows("PRM", config.TestSetConfig(kind="permuted"), HELD_OUT)
-    originals = [_UNITS.subwords(one.text["en"]) for one in SENTENCES]
-    permutable = [one for one in originals if len(set(one[:-1])) > 1]
+    originals = [_UNITS.subwords(sentence.text["en"]) for sentence in SENTENCES]
+    permutable = [subwords for subwords in originals if len(set(subwords[:-1])) > 1]
     assert [row.id for row in rows] == list(range(len(permutable)))
     for row, original in zip(rows, permutable, strict=True):
         assert row.source_pieces != original
@@ -158,7 +158,9 @@ def test_typing_errors(text: str, seed: int, sentence: int) -> None:
     assert misspelt is not None
     assert misspelt != text
     assert misspelt.strip()
-    others = [[one for one in each if not one.isalpha()] for each in (text, misspelt)]
+    others = [
+        [character for character in each if not character.isalpha()] for each in (text, misspelt)
+    ]
     assert others[0] == others[1]
 
 

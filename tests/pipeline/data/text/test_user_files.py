@@ -14,7 +14,7 @@ from pipeline.errors import DataError
 def _texts(where: str, *languages: str) -> list[dict[str, str]]:
     corpus = read_user_files("mine", where, ["en", "de"], ["fr"])
     assert corpus.languages == set(languages)
-    return [one.text for one in align(corpus.paragraphs(), sorted(languages), Counter())]
+    return [sentence.text for sentence in align(corpus.paragraphs(), sorted(languages), Counter())]
 
 
 def test_prefix_finds_plain_and_gzipped_sides(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_neighbouring_lines_of_long_files_are_of_one_page(
     for language in ("en", "de"):
         (tmp_path / f"news.{language}").write_text("x\n" * n_line)
     corpus = read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
-    pages = Counter(one.page for one in corpus.paragraphs())
+    pages = Counter(paragraph.page for paragraph in corpus.paragraphs())
     assert set(pages.values()) == {n_line // n_page}
     assert len(pages) == n_page
 
