@@ -16,6 +16,8 @@ _CHUNK_BYTES = 1 << 14
 _MAX_UNIT_BYTES = 1_000_000
 # Inside a segment these elements hold codes of the program that wrote the file, not text.
 _CODE_TAGS = ("bpt", "ept", "ph", "it", "ut")
+# Elements whose tags are reported while parsing: units, and what may come before them.
+_REPORTED_TAGS = ("tmx", "header", "note", "prop", "ude", "body", "tu")
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -29,6 +31,7 @@ def iterate_translation_units(path: Path, languages: Collection[str]) -> Iterato
     """
     parser = etree.XMLPullParser(
         events=("start", "end"),
+        tag=_REPORTED_TAGS,
         resolve_entities=False,
         no_network=True,
         huge_tree=False,
@@ -86,7 +89,8 @@ def _texts(path: Path, unit: etree._Element, languages: frozenset[str]) -> dict[
         name = variant.get(_XML_LANG) or variant.get("lang") or ""
         language = name.replace("_", "-").partition("-")[0].lower()
         for segment in variant.iter("seg"):
-            etree.strip_elements(segment, *_CODE_TAGS, with_tail=False)
+            if len(segment):
+                etree.strip_elements(segment, *_CODE_TAGS, with_tail=False)
             text = " ".join("".join(segment.itertext()).split())
             if language in languages:
                 texts.setdefault(language, text)
