@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from pipeline.decoding.diversity import diversity_report
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
-from pipeline.decoding.plan import Part, plan_parts, shard_of, shards
+from pipeline.decoding.plan import Part, plan_parts, shard_of
 from pipeline.ensembles import (
     chosen_ensembles,
     derived_folder,
@@ -32,13 +31,14 @@ def decode(config: PipelineConfig) -> None:
 
     Beside them, ensemble.json describes the members and diversity.json how much they differ.
     """
-    root, task = Path(config.io.root), config.task.name
-    chosen = chosen_ensembles(config.ensemble, root / "train" / task)
+    root, task = Path(config.io.root), config.task
+    prepared = Prepared(root / "prepare" / task.name, task.source_language, task.target_language)
+    chosen = chosen_ensembles(config.ensemble, root / "train" / task.name)
     search = implementation(config.decode._target_, "decode._target_")
     code = code_digest("decode", *ensemble_functions(config.ensemble), search)
-    inputs = Inputs(_prepared(config), chosen.by_name, config.decode, config.dump, code)
+    inputs = Inputs(prepared, chosen.by_name, config.decode, config.dump, code)
     inputs.check_vocabularies()
-    test_sets = _test_sets(config, inputs.prepared)
+    test_sets = _test_sets(config, prepared)
     plan = plan_parts(chosen.main, chosen.further, config.decode, test_sets)
     if config.part is None:
         _decode_all(config, inputs, plan)
@@ -54,7 +54,7 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     report = _root(config) / "diversity.json"
     beside = {"ensemble.json": manifest(ensembles), report.name: diversity_report(inputs, report)}
     folder = _folder(config, inputs, plan, beside)
-    run_shards(config, folder, {part.name: _shards(inputs, part) for part in plan})
+    run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan})
     decoded = run_parts(config, folder, config.decode.parts_per_job)
     _log.info("decoded %d of %d parts into %s", len(decoded), len(plan), folder.root)
 
@@ -77,16 +77,6 @@ def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
         decode_part(inputs, task, part, building / "store.h5", resume, row[name])
 
 
-def _shards(inputs: Inputs, part: Part) -> list[str]:
-    if inputs.decode.shards == 1:
-        return []
-    from pipeline.decoding.test_set import read_test_set
-
-    n_sentence = len(read_test_set(inputs.prepared.test_set(part.test_set)))
-    n_block = ceil(n_sentence / inputs.decode.part_sentences)
-    return [shard.label(part.name) for shard in shards(inputs.decode.shards, n_block)]
-
-
 def _root(config: PipelineConfig) -> Path:
     return Path(config.io.root) / "decode" / config.task.name
 
@@ -107,12 +97,6 @@ def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetC
             _log.info("no decode of %s, which was not prepared: %s", role, reason)
     sets = config.task.test_sets.items()
     return {role: test_set for role, test_set in sets if role not in absent}
-
-
-def _prepared(config: PipelineConfig) -> Prepared:
-    task = config.task
-    folder = Path(config.io.root) / "prepare" / task.name
-    return Prepared(folder, task.source_language, task.target_language)
 
 
 if __name__ == "__main__":

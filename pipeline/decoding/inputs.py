@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from pipeline.data.subwords import CODES_FILE, MODEL_FILE
-from pipeline.decoding.plan import Part
+from pipeline.decoding.plan import Part, shards
 from pipeline.ensembles import Ensemble, Member, load_member
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.run.artifacts import Artifact, Provenance
@@ -123,6 +124,16 @@ class Inputs:
         settings = settings_of(part, self.decode, self.dump)
         search_members = self.search_members(part)
         return store_attributes(task, part, settings, search_members, len(target), digests)
+
+    def shard_labels(self, part: Part) -> list[str]:
+        """Values of setting `part` for the shards of a part; [] if one job decodes all of it."""
+        from pipeline.decoding.test_set import read_test_set
+
+        if self.decode.shards == 1:
+            return []
+        n_sentence = len(read_test_set(self.prepared.test_set(part.test_set)))
+        n_block = ceil(n_sentence / self.decode.part_sentences)
+        return [shard.label(part.name) for shard in shards(self.decode.shards, n_block)]
 
     def members(self, part: Part) -> list[Member]:
         """The members that decode a part, in the order of their ensemble."""
