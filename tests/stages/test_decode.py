@@ -165,7 +165,7 @@ def test_a_test_set_that_lost_rows_is_rejected(tmp_path: Path) -> None:
     prepare_and_train(tmp_path)
     path = tmp_path / "prepare" / "nmt_ende" / "test" / "PRM.jsonl"
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:2]), "utf-8")
-    with pytest.raises(DataError, match=r"PRM\.jsonl must have the sha256 that stage prepare"):
+    with pytest.raises(DataError, match=r"PRM\.jsonl: changed since stage prepare wrote it"):
         decode(settings(tmp_path))
 
 

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import Artifact, PartFolder
+from pipeline.run.files import write_json
 from pipeline.run.settings import PipelineConfig
 from pipeline.store import open_store
 from stages.decode import decode
@@ -48,6 +49,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
     def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
         folder.root.mkdir(parents=True, exist_ok=True)
+        for name, content in folder.beside.items():
+            write_json(folder.root / name, content)
         planned.append(set(folder.parts))
         return []
 
