@@ -1,4 +1,4 @@
-"""Runs in MLflow: where they are kept, how they are named, what each stage may log."""
+"""Runs in MLflow: one per execution of a stage, with its settings, numbers and files."""
 
 from pipeline.tracking.experiment import metric_name
 from pipeline.tracking.log import RunLog

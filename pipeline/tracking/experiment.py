@@ -1,4 +1,4 @@
-"""The store of runs: a server by URI, or SQLite beside the results; an experiment a task."""
+"""MLflow's store (a server, or SQLite beside the results) and the experiment of each task."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def taking(store: str, what: str) -> Iterator[None]:
-    """Raise MachineError where the MLflow at `store` (a URI) does not take `what`."""
+def one_line_errors(store: str, what: str) -> Iterator[None]:
+    """Turn failures of MLflow while it stores `what` into a MachineError of one line.
+
+    store: URI of the MLflow store. Stages log after their results are saved.
+    """
     from mlflow.exceptions import MlflowException
     from requests.exceptions import RequestException
     from sqlalchemy.exc import SQLAlchemyError
@@ -29,51 +32,52 @@ def taking(store: str, what: str) -> Iterator[None]:
         yield
     except (MlflowException, RequestException, SQLAlchemyError) as error:
         raise MachineError(
-            f"MLflow at {store} must take {what}, got: {reason_of(error)}; no result is lost: "
-            f"run the stage again when it does, or with tracking=off"
+            f"MLflow at {store}: could not store {what} ({_reason(error)}). Results are already "
+            "saved. Run the stage again once MLflow works, or with tracking=off."
         ) from None
 
 
-def reason_of(error: Exception) -> str:
-    """What an error of MLflow's says, on one line, without the SQL and links that may follow."""
+def _reason(error: Exception) -> str:
+    """The message of an error of MLflow on one line, without the SQL that may follow."""
     return " ".join(str(error).partition("[SQL:")[0].split()) or type(error).__name__
 
 
 def metric_name(text: str) -> str:
-    """A name that MLflow takes and a person can type: ASCII letters, digits, `_ - . /`."""
+    """Return a name that MLflow accepts and a person can type: ASCII letters, digits, `_-./`."""
     return re.sub(r"[^A-Za-z0-9_./-]+", "_", text).strip("_")
 
 
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
-    """The client and the experiment's id; one process at a time may create the local store.
+    """Return a client and the id of the experiment `name`, which is created if necessary.
 
-    Raises MachineError where the server of `uri` does not answer, the local store cannot be used,
-    or the experiment was deleted.
+    uri: an MLflow server, or None for the local store in the folder `root`, which one process at a
+    time may create. Raises MachineError if the server does not answer, the local store cannot be
+    used, or the experiment was deleted.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
-    for chatty in ("alembic", "mlflow"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    # It tells an error of the database with its traceback, beside raising it.
+    for name_of_logger in ("alembic", "mlflow"):
+        logging.getLogger(name_of_logger).setLevel(logging.WARNING)
+    # MLflow logs errors of the database with a traceback, and raises them as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
     if uri is not None:
-        # MLflow's own seven tries take minutes.
+        # MLflow's default of seven retries takes minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         try:
             return _with_experiment(MlflowClient(uri), name, None)
         except MlflowException as error:
             raise MachineError(
-                f"tracking.uri must name an MLflow server that answers, got {uri}: "
-                f"{reason_of(error)}"
+                f"tracking.uri: no MLflow server answers at {uri} ({_reason(error)}). "
+                "Start the server, or set tracking=off."
             ) from None
     root.mkdir(parents=True, exist_ok=True)
     database = (root / "mlflow.db").resolve()
     store = f"sqlite:///{database}"
     with (
         exclusive_lock(root / "mlflow.lock", f"MLflow in {root}", wait=True),
-        taking(store, f"experiment {name}"),
+        one_line_errors(store, f"experiment {name}"),
     ):
         if not database.exists():
             _create_database(database)
@@ -82,18 +86,19 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
 
 
 def _create_database(path: Path) -> None:
-    """MLflow's empty database, whole or absent: one that was begun could never be used again."""
+    """Create MLflow's empty database, complete or absent: MLflow cannot open a partial one."""
     from mlflow import MlflowClient
     from sqlalchemy.exc import OperationalError
 
     building = path.with_name(f".{path.name}.building")
-    for left_over in path.parent.glob(f"{building.name}*"):  # its journal too
+    for left_over in path.parent.glob(f"{building.name}*"):  # and its journal
         left_over.unlink()
     try:
         MlflowClient(f"sqlite:///{building}")
     except OperationalError as error:
         raise MachineError(
-            f"{path} must have a place that can be written: {error.orig}; tracking=off does without"
+            f"{path}: cannot be created ({error.orig}). "
+            "Choose another io.root, or set tracking=off."
         ) from None
     building.replace(path)
 
@@ -113,8 +118,8 @@ def _with_experiment(
             experiment = client.get_experiment_by_name(name)  # another process was faster
     if experiment.lifecycle_stage != "active":
         raise MachineError(
-            f"experiment {name} of MLflow must not be deleted: restore it by "
+            f"experiment {name}: deleted in MLflow. Restore it by "
             f"MLFLOW_TRACKING_URI={shlex.quote(client.tracking_uri)} mlflow experiments restore "
-            f"--experiment-id {experiment.experiment_id}, or set tracking=off"
+            f"--experiment-id {experiment.experiment_id}, or set tracking=off."
         )
     return client, str(experiment.experiment_id)

@@ -1,4 +1,4 @@
-"""What may be logged to a run, and how a run ends."""
+"""What stages log to an MLflow run: metrics, curves, files and registered models."""
 
 from __future__ import annotations
 
@@ -12,41 +12,19 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
 from pipeline.run.files import file_sha256
-from pipeline.tracking.experiment import metric_name, taking
+from pipeline.tracking.experiment import metric_name, one_line_errors
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-
-def register(client: MlflowClient, run_id: str, name: str, manifest: Path) -> None:
-    """Make a file that a run keeps the newest version of registered model `name`.
-
-    A file that the newest version holds already makes no version.
-    """
-    from mlflow.exceptions import MlflowException
-
-    sha256 = file_sha256(manifest)
-    versions = client.search_model_versions(f"name='{name}'")
-    newest = max(versions, key=lambda one: int(one.version), default=None)
-    if newest is not None and newest.tags.get("sha256") == sha256:
-        return
-    if not client.search_registered_models(f"name='{name}'"):
-        try:
-            client.create_registered_model(name)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # else another process was faster
-                raise
-    source = f"{client.get_run(run_id).info.artifact_uri}/{manifest.name}"
-    client.create_model_version(name, source, run_id, tags={"sha256": sha256})
 
 
 _BATCH = 500
 
 
 class RunLog:
-    """One run; every method does nothing where tracking is off.
+    """One MLflow run. Without a client, tracking is off and all methods do nothing.
 
-    MachineError where MLflow does not take something.
+    All methods raise MachineError if MLflow fails.
     """
 
     def __init__(self, client: MlflowClient | None = None, run_id: str = "") -> None:
@@ -65,30 +43,30 @@ class RunLog:
             for name, value in values.items()
             if math.isfinite(value)
         ]
-        with taking(self._client.tracking_uri, f"metrics of run {self._run_id}"):
+        with one_line_errors(self._client.tracking_uri, f"metrics of run {self._run_id}"):
             for start in range(0, len(metrics), _BATCH):
                 self._client.log_batch(self._run_id, metrics=metrics[start : start + _BATCH])
 
     def artifacts(self, *paths: Path) -> None:
-        """Keep files with the run."""
+        """Store files with the run."""
         for path in paths:
             if self._client is not None:
-                with taking(self._client.tracking_uri, f"{path} for run {self._run_id}"):
+                with one_line_errors(self._client.tracking_uri, f"{path} for run {self._run_id}"):
                     self._client.log_artifact(self._run_id, str(path))
 
     def register(self, name: str, manifest: Path) -> None:
-        """Keep a JSON file with the run, and as the newest version of a registered model.
+        """Store a JSON file with the run, and as the newest version of a registered model.
 
-        A file that the newest version holds already makes no version.
+        If the newest version is already this file, no version is added.
         """
         if self._client is None:
             return
         self.artifacts(manifest)
-        with taking(self._client.tracking_uri, f"registered model {name}"):
+        with one_line_errors(self._client.tracking_uri, f"registered model {name}"):
             register(self._client, self._run_id, name, manifest)
 
     def curve(self, name: str, path: Path, step: str) -> None:
-        """Log the columns of a CSV as a child run, against its column `step`."""
+        """Log the columns of a CSV file as metrics of a child run, by its column `step`."""
         if self._client is None:
             return
         child = self._child(self._client, name)
@@ -100,13 +78,13 @@ class RunLog:
                 )
 
     def end(self, *, failed: bool) -> None:
-        """Say that nothing more comes."""
+        """End the run."""
         if self._client is not None:
-            with taking(self._client.tracking_uri, f"the end of run {self._run_id}"):
+            with one_line_errors(self._client.tracking_uri, f"the end of run {self._run_id}"):
                 self._client.set_terminated(self._run_id, "FAILED" if failed else "FINISHED")
 
     def _child(self, client: MlflowClient, name: str) -> RunLog:
-        with taking(client.tracking_uri, f"run {name}"):
+        with one_line_errors(client.tracking_uri, f"run {name}"):
             run = client.get_run(self._run_id)
             tags = {key: value for key, value in run.data.tags.items() if "mlflow." not in key}
             tags["mlflow.parentRunId"] = self._run_id
@@ -116,11 +94,33 @@ class RunLog:
 
 @contextmanager
 def ended(log: RunLog) -> Iterator[RunLog]:
-    """A run that ends with the block: failed where the block raises."""
+    """Yield a run that ends with the block; its status is failed if the block raises."""
     try:
         yield log
     except BaseException:
-        with suppress(MachineError):  # what the block has raised says more
+        with suppress(MachineError):  # the error of the block says more
             log.end(failed=True)
         raise
     log.end(failed=False)
+
+
+def register(client: MlflowClient, run_id: str, name: str, manifest: Path) -> None:
+    """Make a file that a run stores the newest version of the registered model `name`.
+
+    If the newest version is already this file, no version is added.
+    """
+    from mlflow.exceptions import MlflowException
+
+    sha256 = file_sha256(manifest)
+    versions = client.search_model_versions(f"name='{name}'")
+    newest = max(versions, key=lambda version: int(version.version), default=None)
+    if newest is not None and newest.tags.get("sha256") == sha256:
+        return
+    if not client.search_registered_models(f"name='{name}'"):
+        try:
+            client.create_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # by another process
+                raise
+    source = f"{client.get_run(run_id).info.artifact_uri}/{manifest.name}"
+    client.create_model_version(name, source, run_id, tags={"sha256": sha256})

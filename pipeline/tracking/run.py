@@ -1,4 +1,4 @@
-"""A run of a stage: its settings, tags and datasets."""
+"""The MLflow run of a stage: its settings, tags and datasets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import MACHINE_KEYS, ROOT, PipelineConfig
-from pipeline.tracking.experiment import metric_name, open_experiment, taking
+from pipeline.tracking.experiment import metric_name, one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog, ended
 from pipeline.tracking.sweep import sweep_parent
 
@@ -25,55 +25,17 @@ if TYPE_CHECKING:
 
 
 _DIGEST_LENGTH = 36  # MLflow's limit
-
-
-def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
-    """The datasets of a folder of `prepare`: stage train has the training data, others test sets.
-
-    Each with the hash of its files; none where nothing is prepared.
-    """
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    place, context = ("fairseq", "training") if stage == "train" else ("test", "evaluation")
-    return [
-        DatasetInput(
-            Dataset(
-                name=f"{prepared.name} {name}",
-                digest=digest(hashes)[:_DIGEST_LENGTH],
-                source_type="local",
-                source=json.dumps({"prepare": prepared.name, "files": sorted(hashes)}),
-            ),
-            [InputTag("mlflow.data.context", context)],
-        )
-        for name, hashes in _hashes(prepared, place).items()
-        if place == "test" or name == "train"
-    ]
-
-
-def _hashes(prepared: Path, place: str) -> dict[str, dict[str, str]]:
-    """Name of a set -> file -> sha256, for the files in `place`."""
-    if not (prepared / "manifest.json").is_file():
-        return {}
-    artifact = Artifact(prepared, "prepare")
-    sets: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in artifact.names(f"{place}/"):
-        sets[PurePosixPath(path).name.partition(".")[0]][path] = artifact.sha256(path)
-    return dict(sets)
-
-
 _PARAM_LENGTH = 6000
 _BATCH = 100
 
 
 @contextmanager
 def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Iterator[RunLog]:
-    """A run of this stage, under the sweep's parent run where there is one.
+    """Yield the run of a stage; inside a sweep it is a child of the sweep's run.
 
-    name: what people see; stage and task where none is given.
-
-    Failed where the block raises. Params are all settings of the run, also those that this stage
-    may not read: a decode's beam tells the metrics of two runs apart. Raises MachineError where
-    MLflow does not take something.
+    name: shown in MLflow, by default stage and task. The status is failed if the block raises.
+    Params are all settings, even those that the stage does not read: the beam of a decode tells the
+    metrics of two runs apart. Raises MachineError if MLflow fails.
     """
     if not config.tracking.enabled:
         yield RunLog()
@@ -93,17 +55,17 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
     if parent:
         tags["mlflow.parentRunId"] = parent
     name = name or f"{stage} {task}"
-    with taking(client.tracking_uri, f"run {name}"):
+    with one_line_errors(client.tracking_uri, f"run {name}"):
         run_id = client.create_run(experiment_id, run_name=name, tags=tags).info.run_id
     with ended(RunLog(client, run_id)) as log:
-        with taking(client.tracking_uri, f"settings of run {name}"):
+        with one_line_errors(client.tracking_uri, f"settings of run {name}"):
             _log_params(client, run_id, settings)
             client.log_inputs(run_id, datasets(root / "prepare" / task, stage))
         yield log
 
 
 def open_parent(config: PipelineConfig) -> RunLog:
-    """The parent run of the sweep that this process is a job of; nothing where there is none."""
+    """Return the run of the sweep that this process is a job of; it does nothing outside of one."""
     parent = sweep_parent()
     if parent is None or not config.tracking.enabled:
         return RunLog()
@@ -151,3 +113,38 @@ def _git_hash() -> str:
     except FileNotFoundError:
         return "unknown"
     return result.stdout.strip() or "unknown"
+
+
+def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
+    """Return the datasets of a stage, each with a digest of its files.
+
+    prepared: the folder {io.root}/prepare/{task}. Stage train has the training data, other stages
+    have the test sets. Without prepared data there are none.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    place, context = ("fairseq", "training") if stage == "train" else ("test", "evaluation")
+    return [
+        DatasetInput(
+            Dataset(
+                name=f"{prepared.name} {name}",
+                digest=digest(hashes)[:_DIGEST_LENGTH],
+                source_type="local",
+                source=json.dumps({"prepare": prepared.name, "files": sorted(hashes)}),
+            ),
+            [InputTag("mlflow.data.context", context)],
+        )
+        for name, hashes in _hashes(prepared, place).items()
+        if place == "test" or name == "train"
+    ]
+
+
+def _hashes(prepared: Path, place: str) -> dict[str, dict[str, str]]:
+    """Name of a set -> file -> sha256, for the files in `place`."""
+    if not (prepared / "manifest.json").is_file():
+        return {}
+    artifact = Artifact(prepared, "prepare")
+    sets: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in artifact.names(f"{place}/"):
+        sets[PurePosixPath(path).name.partition(".")[0]][path] = artifact.sha256(path)
+    return dict(sets)

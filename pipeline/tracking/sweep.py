@@ -1,4 +1,4 @@
-"""The parent run of a sweep: created once, before its jobs start, and known to them by a file."""
+"""The MLflow run of a sweep, created before its jobs start; a file tells them its id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from pipeline.errors import MachineError
 from pipeline.run.settings import MACHINE_KEYS
-from pipeline.tracking.experiment import open_experiment, taking
+from pipeline.tracking.experiment import one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog
 
 _PARENT_FILE = "mlflow_parent_run.txt"
@@ -23,26 +23,29 @@ _PARENT_FILE = "mlflow_parent_run.txt"
 
 @dataclass(frozen=True)
 class Sweep:
-    """A multirun of this process: the folder of its jobs' folders, and its run."""
+    """A multirun of this process.
+
+    folder: Hydra's folder of the sweep, with one folder per job; log: the run of the sweep.
+    """
 
     folder: Path
     log: RunLog
 
 
-_started: list[Sweep] = []  # Hydra makes the callback itself, and hands nothing of it on
+_started: list[Sweep] = []  # Hydra creates the callback and does not return it
 
 
 class SweepParent(Callback):
-    """Creates the store, the experiment and the parent run once, before a sweep's jobs start."""
+    """Create the store, the experiment and the run of a sweep once, before its jobs start."""
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        """Write the parent run's id into the sweep's folder; the process ends where it cannot."""
+        """Write the id of the sweep's run into the sweep's folder. Exit if MLflow fails."""
         if any(str(one).startswith("part=") for one in config.hydra.overrides.task):
             return
         folder = Path(config.hydra.sweep.dir)
         try:
             _started.append(Sweep(folder, _parent(config, folder)))
-        except MachineError as error:  # of which Hydra would make a warning
+        except MachineError as error:  # Hydra turns errors of callbacks into warnings
             sys.exit(f"error: {error}")
 
 
@@ -52,9 +55,10 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name
     )
-    swept = [one for one in map(str, config.hydra.overrides.task) if not _is_of_machine(one)]
+    overrides = map(str, config.hydra.overrides.task)
+    swept = [override for override in overrides if not _is_of_machine(override)]
     name = " ".join(dict.fromkeys(["sweep", config.hydra.job.name, *swept]))
-    with taking(client.tracking_uri, f"run {name}"):
+    with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _PARENT_FILE).write_text(run.info.run_id, encoding="utf-8")
@@ -66,21 +70,21 @@ def _is_of_machine(override: str) -> bool:
 
 
 def run_and_end_sweep(application: Callable[[], None], at_end: Callable[[Sweep], None]) -> None:
-    """Run Hydra's application; where it was a sweep, call `at_end` and end the sweep's run.
+    """Run a Hydra application. If it was a sweep, call `at_end` and end the sweep's run.
 
-    The run is failed where one of the two raises. `at_end` is not called for a sweep that was told
-    to end, since its jobs were then too.
+    The status of the run is failed if the application or `at_end` raises. After an interruption
+    `at_end` is not called, because the jobs were interrupted too.
     """
     try:
         try:
             application()
         except Exception:
-            _close(at_end)  # an error of its own says more
+            _close(at_end)  # an error raised here says more
             raise
         _close(at_end)
     except BaseException:
         for sweep in _started:
-            with suppress(MachineError):  # what was raised says more
+            with suppress(MachineError):  # the error that was raised says more
                 sweep.log.end(failed=True)
         raise
     for sweep in _started:
@@ -93,7 +97,7 @@ def _close(at_end: Callable[[Sweep], None]) -> None:
 
 
 def sweep_parent() -> str | None:
-    """The id of the parent run of the sweep that this process is a job of."""
+    """Return the id of the run of the sweep that this process is a job of."""
     if not HydraConfig.initialized():
         return None
     path = Path(HydraConfig.get().sweep.dir) / _PARENT_FILE

@@ -76,7 +76,7 @@ def test_jobs_that_were_killed_and_points_that_were_not_tracked_are_told(tmp_pat
         if beam > 1:
             point = Point(number, {"seed": "1", "decode.beam": str(beam)}, {NUMBER: beam / 2})
             (here / "point.json").write_text(json.dumps(point.as_dict()))
-    (tmp_path / "1" / "failed.txt").write_text("MLflow must take it")
+    (tmp_path / "1" / "failed.txt").write_text("MLflow could not store it")
     told = r"2 of 3 points failed: decode\.beam=1 \(its process .*\); decode\.beam=5 \(MLflow"
     with pytest.raises(PipelineError, match=told):
         close(Sweep(tmp_path, RunLog()))

@@ -1,4 +1,4 @@
-"""The datasets of a run: which sets, with which hash."""
+"""The datasets of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _prepared(folder: Path, **changed: str) -> Path:
     return folder
 
 
-def test_a_test_set_is_all_its_files(tmp_path: Path) -> None:
+def test_a_dataset_lists_all_files_of_a_test_set(tmp_path: Path) -> None:
     ami, ltc = datasets(_prepared(tmp_path / "asr"), "metrics")
     assert (ltc.dataset.name, ami.dataset.name) == ("asr LTC", "asr AMI")
     assert json.loads(ltc.dataset.source)["files"] == ["test/LTC.h5", "test/LTC.jsonl"]
@@ -37,12 +37,12 @@ def test_a_test_set_is_all_its_files(tmp_path: Path) -> None:
     assert changed[0].dataset.digest == ami.dataset.digest
 
 
-def test_training_has_the_training_data(tmp_path: Path) -> None:
+def test_stage_train_has_the_training_data(tmp_path: Path) -> None:
     (train,) = datasets(_prepared(tmp_path / "asr"), "train")
     assert train.dataset.name == "asr train"
     assert json.loads(train.dataset.source)["files"] == ["fairseq/train.h5"]
     assert train.tags[0].value == "training"
 
 
-def test_nothing_prepared_is_no_dataset(tmp_path: Path) -> None:
+def test_without_prepared_data_there_are_no_datasets(tmp_path: Path) -> None:
     assert datasets(tmp_path, "metrics") == []
