@@ -1,4 +1,4 @@
-"""What a clean machine installs is the set that was tested: pinned, whole, without conflicts."""
+"""A clean machine installs the tested versions: pinned, complete, without conflicts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipeline.run.settings import ROOT
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 _ASKED_FOR = [
-    Requirement(one)
+    Requirement(text)
     for group in (_PROJECT["dependencies"], *_PROJECT["optional-dependencies"].values())
-    for one in group
+    for text in group
 ]
 
 
@@ -27,16 +27,16 @@ def _tested() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("requirement", _ASKED_FOR, ids=str)
-def test_case_23_what_is_asked_for_is_pinned_to_the_tested_version(
+def test_case_23_requirement_is_pinned_to_the_tested_version(
     requirement: Requirement,
 ) -> None:
     assert str(requirement.specifier) == f"=={_tested()[canonicalize_name(requirement.name)]}"
 
 
-def test_case_23_the_tested_set_is_whole_and_agrees_with_itself() -> None:
-    """Everything that anything in the set depends on is in the set, in a version that is allowed.
+def test_case_23_tested_set_is_complete_and_consistent() -> None:
+    """Every dependency of a package in the set is in the set, in an allowed version.
 
-    So pip with these constraints has one choice for each package, and that choice fits.
+    Then pip has exactly one choice for each package.
     """
     tested = _tested()
     waiting, seen = list(_ASKED_FOR), set()
@@ -52,13 +52,14 @@ def test_case_23_the_tested_set_is_whole_and_agrees_with_itself() -> None:
 
 
 def _dependencies(name: str, extras: set[str]) -> list[Requirement]:
-    """What a package needs on this machine; nothing where it is not installed."""
+    """Return what a package needs on this machine; nothing if it is not installed."""
     try:
         needed = map(Requirement, distribution(name).requires or [])
     except PackageNotFoundError:
         return []
     return [
-        one
-        for one in needed
-        if one.marker is None or any(one.marker.evaluate({"extra": e}) for e in (*extras, ""))
+        requirement
+        for requirement in needed
+        if requirement.marker is None
+        or any(requirement.marker.evaluate({"extra": extra}) for extra in (*extras, ""))
     ]

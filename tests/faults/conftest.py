@@ -1,4 +1,4 @@
-"""One undisturbed run, to which every disturbed one is compared."""
+"""One undisturbed run, with which every disturbed run is compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.small_run import STAGES, SmallRun
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A whole run; of each stage, how long it took and how many files it put in place."""
+    """A complete run; for each stage, its seconds and the number of files it put in place."""
 
     run: SmallRun
     seconds: dict[str, float]
@@ -34,7 +34,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -
 
 
 def _measured(run: SmallRun) -> tuple[dict[str, float], dict[str, int]]:
-    """Run all stages: of each, how long it took and how many files it put in place."""
+    """Run all stages; return their seconds and the numbers of files they put in place."""
     seconds, files = {}, {}
     for stage in STAGES:
         start = time.monotonic()
@@ -46,23 +46,23 @@ def _measured(run: SmallRun) -> tuple[dict[str, float], dict[str, int]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _processes_of_their_own(side_by_side: None) -> None:
-    """Jobs are disturbed in their own processes, and compared to those of a single one."""
+    """Run jobs in their own processes."""
 
 
 @pytest.fixture
 def moments(request: pytest.FixtureRequest) -> int:
-    """At how many moments each stage is killed."""
+    """Return at how many moments each stage is killed."""
     return int(request.config.getoption("moments"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The pipeline is made twice with --moments 20 alone: minutes, for what each kill shows too."""
+    """Run the pipeline twice only with --moments 20: it takes minutes."""
     is_long = collection_path.name == "test_twice.py"
     return True if is_long and config.getoption("moments") < 20 else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`any_stage`: the cheapest stage, or all of them with --moments 20."""
+    """Set `any_stage` to the cheapest stage, or to every stage with --moments 20."""
     if "any_stage" in metafunc.fixturenames:
         every = metafunc.config.getoption("moments") >= 20
         metafunc.parametrize("any_stage", STAGES if every else ["uncertainty"])

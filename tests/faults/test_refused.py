@@ -1,4 +1,4 @@
-"""The machine refuses to write: one sentence, nothing half made, and the next run ends as ever."""
+"""The system refuses to write: one line, no incomplete results, and the next run completes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.faults.conftest import Undisturbed
 from tests.faults.small_run import SmallRun
 
-# A little more than what Hydra, the lock and the log of a run take.
+# A little more than what Hydra, the lock and the log of a run need.
 _ROOM_BYTES = 2**16
 
 
@@ -38,7 +38,7 @@ def _ends_in_spite(
     make_room: Callable[[], object],
     preexec_fn: Callable[[], object] | None = None,
 ) -> None:
-    """Run a stage that is refused: one sentence, only whole results; then run it with room."""
+    """Run a stage that may not write: one line, complete results only; then run it with room."""
     with run.started(stage, preexec_fn=preexec_fn) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 1, out[-2000:] + err[-4000:]
@@ -53,7 +53,7 @@ def _ends_in_spite(
 
 
 def _says_what_was_refused(err: str, run: SmallRun, reason: str) -> None:
-    """One sentence with place and reason; of a stage of parts one a job, and one of all."""
+    """Expect one line with place and reason; for a stage of parts one per job, and one in total."""
     beside = ("warning: ", "Error executing job with overrides: ")  # Hydra's
     said = [line for line in err.splitlines() if not line.startswith(beside)]
     assert said, err

@@ -1,4 +1,4 @@
-"""How a stage runs: help, refusals, what it may see, its parts, one run at a time."""
+"""How a stage runs: help, errors, the settings it may read, its parts, one run at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
-# A stage of tests: named as one of dvc.yaml, so that params are taken from there.
+# A stage for tests, with the name of a stage in dvc.yaml, so that its params are read from there.
 STAGE = """
 import os, sys, time
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_help_shows_the_groups() -> None:
 
 
 @pytest.mark.parametrize("stage", ["compose", "train"])
-def test_bad_override_stops_before_anything_is_written(stage: str, tmp_path: Path) -> None:
+def test_wrong_override_stops_before_anything_is_written(stage: str, tmp_path: Path) -> None:
     result = _run("-m", f"stages.{stage}", "decode.bem=3", f"io.root={tmp_path}")
     assert result.returncode == 2
     assert result.stderr.startswith("error: decode.bem: no such setting. Did you mean beam?")
@@ -97,7 +97,7 @@ def test_log_has_seeds_and_threads(tmp_path: Path) -> None:
         ("raise OSError(28, 'full')", "cannot be read or written (No space left on device)"),
     ],
 )
-def test_what_the_machine_refuses_is_one_line(body: str, rule: str, tmp_path: Path) -> None:
+def test_error_of_the_system_is_one_line(body: str, rule: str, tmp_path: Path) -> None:
     script = _script(tmp_path, "compose", body.format(path=str(tmp_path)))
     result = _run(str(script), f"io.root={tmp_path / 'out'}")
     assert result.returncode == 1
@@ -145,7 +145,7 @@ def test_damaged_from_config_is_one_line(text: str, words: str, tmp_path: Path) 
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_part_of_a_stage_that_has_none_is_refused(tmp_path: Path) -> None:
+def test_part_of_a_stage_without_parts_is_refused(tmp_path: Path) -> None:
     result = _run("-m", "stages.tables", "part=a", f"io.root={tmp_path}")
     assert result.returncode == 1
     assert result.stderr == "error: part: must be null, since stage tables has no parts (got a).\n"
@@ -188,7 +188,7 @@ def _stage_of_parts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out puts: 日本", "a,b=c 'd' (é)"])
-def test_case_17_parts_of_a_run_arrive_below_any_path(name: str, tmp_path: Path) -> None:
+def test_case_17_parts_are_made_below_any_path(name: str, tmp_path: Path) -> None:
     _stage_of_parts(tmp_path)
     root = tmp_path / name
     root.mkdir()
@@ -204,7 +204,7 @@ def test_case_17_parts_of_a_run_arrive_below_any_path(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("parts_per_job", [1, 2, 3])
-def test_a_failed_part_is_named_and_the_others_stay(
+def test_failed_part_is_named_and_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_per_job: int
 ) -> None:
     monkeypatch.setenv("PARTS_PER_JOB", str(parts_per_job))
@@ -254,7 +254,7 @@ else:
 
 
 def _waiting_run(folder: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A run of a stage, with the file that the process of its one part writes when it starts."""
+    """Start a stage with one part; return its process and the file that the part writes first."""
     package = folder / "code" / "stages"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text((ROOT / "stages" / "__init__.py").read_text())
@@ -276,7 +276,7 @@ def _when_there(folder: Path, pattern: str) -> Path:
         if found := list(folder.glob(pattern)):
             return found[0]
         time.sleep(0.05)
-    raise AssertionError(f"no {pattern} came to be in {folder}")
+    raise AssertionError(f"no {pattern} appeared in {folder}")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -292,7 +292,7 @@ def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path:
             time.sleep(0.05)
 
 
-def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path: Path) -> None:
+def test_case_16_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path: Path) -> None:
     first, _ = _waiting_run(tmp_path)
     first.kill()
     assert first.stderr is not None
@@ -313,7 +313,7 @@ def test_case_16_a_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path
     ]
 
 
-def test_case_18_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
+def test_case_18_runs_of_the_same_second_get_different_folders(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stages.compose", f"io.root={tmp_path}", "io.out=none"]
     runs = [subprocess.Popen(command, cwd=ROOT) for _ in range(4)]
     assert [run.wait() for run in runs] == [0] * 4
@@ -325,7 +325,7 @@ def test_params_are_read_from_dvc_yaml() -> None:
     assert declared_params("compose") is None
 
 
-def test_a_plug_in_must_have_a_source() -> None:
+def test_plug_in_must_have_a_source() -> None:
     with pytest.raises(ConfigError, match=r"written in Python \(got <built-in function sqrt>\)"):
         code_digest("train", math.sqrt)
 

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: one sentence, a code that says which, nothing half made."""
+"""SIGTERM and Ctrl-C: one line, an exit code that names the signal, no incomplete results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.small_run import wait_until
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_told_to_end(
+def test_interrupted_stage_keeps_only_complete_results(
     how: signal.Signals, any_stage: str, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
     run = undisturbed.run.before(any_stage, tmp_path / "outputs")
