@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.run.artifacts import Provenance, write_manifest
 from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
@@ -43,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / "out: put" / "prepare" / "nmt_ende" / "fairseq"
     data.mkdir(parents=True)
     (data / "dict.de.txt").write_text("a 1\n")
+    write_manifest(data.parent, Provenance("prepare", "code", "settings", {}))
     (folder / "trainer.py").write_text(TRAINER)
     return folder
 
