@@ -21,7 +21,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
 from pipeline.run.files import write_json
-from pipeline.run.settings import PipelineConfig, implementation
+from pipeline.run.settings import PipelineConfig, implementations
 from pipeline.store import SUBSET
 
 _log = logging.getLogger(__name__)
@@ -41,10 +41,7 @@ def metrics(config: PipelineConfig) -> None:
     cells = task_cells(config, evaluated, uncertainty, root / "prepare" / task, evaluation)
     baseline = baseline_test_set(config.task)
     evidence = TaskEvidence(task, decodes, uncertainty, baseline, evaluation.quality, config.seed)
-    figures = {
-        name: implementation(dotted, f"report.figures.{name}")
-        for name, dotted in config.report.figures.items()
-    }
+    figures = implementations(config.report.figures, "report.figures")
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
     made_from = provenance(config, "metrics", parts | measures.as_input, *plug_ins)
     with new_artifact(root / "metrics" / task, made_from) as out:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -21,7 +20,7 @@ from pipeline.report.paper_tables import paper_table
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
-from pipeline.run.settings import CONF, PipelineConfig, implementation
+from pipeline.run.settings import CONF, PipelineConfig, implementations
 
 _log = logging.getLogger(__name__)
 
@@ -33,14 +32,12 @@ def tables(config: PipelineConfig) -> None:
     all_tasks = list(dict.fromkeys([*dag["tasks"], config.task.name]))
     metrics = root / "metrics"
     tasks = tasks_with_cells(metrics, all_tasks)
-    inputs: dict[str, str] = {}
-    for task in tasks:
-        inputs |= _checked_inputs(root, task)
+    inputs = {name: digest for task in tasks for name, digest in _checked_inputs(root, task)}
     cells = read_cells(metrics / task / "cells.csv" for task in tasks)
     draws = read_draws([metrics / task / "draws.parquet" for task in tasks])
     index = CellIndex(cells)
-    added_tables = _functions(report.tables, "report.tables")
-    claim_groups = _functions(report.claims, "report.claims")
+    added_tables = implementations(report.tables, "report.tables")
+    claim_groups = implementations(report.claims, "report.claims")
     all_tables = [
         *(paper_table(label, index) for label in report.paper_tables),
         *dataset_tables(read_descriptions(root / "prepare", tasks)),
@@ -76,7 +73,7 @@ def tables(config: PipelineConfig) -> None:
     _log.info("%d tables with %d cells, %d of them without a value", *counts)
 
 
-def _checked_inputs(root: Path, task: str) -> dict[str, str]:
+def _checked_inputs(root: Path, task: str) -> Iterable[tuple[str, str]]:
     """The digests of a task's results. Raises DataError if they do not belong together."""
     decoded = Artifact(root / "decode" / task, "decode")
     uncertainty, metrics = (
@@ -84,11 +81,7 @@ def _checked_inputs(root: Path, task: str) -> dict[str, str]:
     )
     uncertainty.check(decoded.parts())
     metrics.check(decoded.parts() | uncertainty.as_input)
-    return decoded.as_input | uncertainty.as_input | metrics.as_input
-
-
-def _functions(dotted: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
-    return {name: implementation(path, f"{key}.{name}") for name, path in dotted.items()}
+    return (decoded.as_input | uncertainty.as_input | metrics.as_input).items()
 
 
 if __name__ == "__main__":

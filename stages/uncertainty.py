@@ -11,7 +11,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
 from pipeline.run.files import new_files
-from pipeline.run.settings import PipelineConfig, implementation, iterate_values
+from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import Store, check_stores, open_store, validate
 from pipeline.uncertainty.offline import ensemble_decodes, write_measures
 from pipeline.uncertainty.sequence import Grid
@@ -82,10 +82,7 @@ def _grid(config: PipelineConfig) -> Grid:
         temperature=list(iterate_values(settings.temperature)),
         length_norm=list(iterate_values(settings.length_norm)),
         weights_from=settings.weights_from,
-        extra={
-            name: implementation(dotted, f"uncertainty.extra_measures.{name}")
-            for name, dotted in settings.extra_measures.items()
-        },
+        extra=implementations(settings.extra_measures, "uncertainty.extra_measures"),
     )
 
 

@@ -20,7 +20,7 @@ from pipeline.metrics.token_labels import token_rules
 from pipeline.quality.registry import QUALITIES
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import read_json
-from pipeline.run.settings import PipelineConfig, TaskConfig, implementation
+from pipeline.run.settings import PipelineConfig, TaskConfig, implementations
 
 
 def baseline_test_set(task: TaskConfig) -> str:
@@ -41,10 +41,7 @@ def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
 
 def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
     """The metrics that the settings add, by name."""
-    return {
-        name: implementation(dotted, f"metrics.extra_metrics.{name}")
-        for name, dotted in config.metrics.extra_metrics.items()
-    }
+    return implementations(config.metrics.extra_metrics, "metrics.extra_metrics")
 
 
 def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -47,6 +47,7 @@ __all__ = [
     "TrainConfig",
     "UnitsConfig",
     "implementation",
+    "implementations",
     "iterate_values",
     "masked",
     "plain",
@@ -139,6 +140,11 @@ def implementation(dotted: str, key: str) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(f"{key}: must name a function (got {dotted!r}).")
     return cast(Callable[..., Any], function)
+
+
+def implementations(functions: Mapping[str, str], key: str) -> dict[str, Callable[..., Any]]:
+    """Return the functions that the entries of setting `key` name, by entry."""
+    return {name: implementation(dotted, f"{key}.{name}") for name, dotted in functions.items()}
 
 
 def _check_training_of_ensembles(config: PipelineConfig) -> None:
