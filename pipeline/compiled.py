@@ -47,11 +47,11 @@ def _vectorised(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-# Three arrays of this many float32 values stay in a core's first-level cache.
+# Three arrays of this many float32 values fit the first-level cache of a core.
 _BLOCK = 1024
-# No exponential, nor its product with the largest weight, leaves the normal range above this.
+# Above this, exp and its product with a weight stay in the normal range of float32.
 _FLOOR_NATS = np.float32(-80.0)
-# Stands for -inf, so that 0 ln 0 is a very small number and never NaN.
+# Replaces -inf, so that 0 ln 0 is a tiny number and never NaN.
 _IMPOSSIBLE_NATS = np.float32(-1e6)
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
@@ -64,12 +64,12 @@ _MANTISSA_BITS = np.int32(23)
 _EXPONENT_BIAS = np.int32(127)
 
 
-# numpy's exp and log would be called element by element here; these two become vector code.
+# The compiler calls numpy's exp and log per element; these functions become vector code.
 
 
 @_vectorised
 def exp32(x: np.float32) -> np.float32:
-    """exp of a float32 in [-87, 87]: 2^n times a polynomial of the rest, |rest| <= ln(2)/2."""
+    """Compute exp of a float32 in [-87, 87]: 2^n times a polynomial of the rest, <= ln(2)/2."""
     n = np.floor(x * _LOG2_E + _HALF)
     r = x - n * _LN2
     p = _TAYLOR[0]
@@ -85,7 +85,7 @@ def exp32(x: np.float32) -> np.float32:
 
 @_vectorised
 def log32(x: np.float32) -> np.float32:
-    """ln of a normal float32: n ln 2 + 2 artanh(s), with x = 2^n m, s = (m - 1) / (m + 1)."""
+    """Compute ln of a normal float32: n ln 2 + 2 artanh(s); x = 2^n m, s = (m - 1) / (m + 1)."""
     bits = np.float32(x).view(np.int32)
     n = np.int32((bits - _SQRT_HALF_BITS) >> _MANTISSA_BITS)
     m = np.int32(bits - np.int32(n << _MANTISSA_BITS)).view(np.float32)
@@ -101,7 +101,7 @@ def log32(x: np.float32) -> np.float32:
 
 @_vectorised
 def _some_impossible(logprob: Float32) -> bool:
-    """Whether members differ on a token, [member, vocab], that one of them all but excludes."""
+    """Whether some, but not all, members exclude a token or nearly do; logprob [member, vocab]."""
     for k in range(logprob.shape[1]):
         low = excluded = 0
         for member in range(logprob.shape[0]):
@@ -116,12 +116,12 @@ def _some_impossible(logprob: Float32) -> bool:
 def float32_sums(
     logprob: Float32, weight: Float32, member_sums: Float64, sums: Float64
 ) -> NDArray[np.bool_]:
-    """Sums over vocab of every row, added to member_sums and sums; which rows need another way.
+    """Add sums over the vocabulary to member_sums and sums; return which rows are inexact.
 
     logprob [row, member, vocab] and weight [row, member], of ExPr. member_sums [row, member]:
     sum_k P_m ln P_m; sums [row, 5]: the same of PrEx; of ExPr; sum_k P_PE mean_m ln P_m; of P_EP;
-    sum_k P_PE ln P_EP. Returns [row]: true where one member all but excludes a token (below
-    exp(-80)) and not all members give it 0; the sums of such a row are of no use.
+    sum_k P_PE ln P_EP. Returns [row]: true if one member gives a token less than exp(-80) and not
+    all members give it 0. The sums of such a row must not be used.
     """
     n_row, n_member, n_vocab = logprob.shape
     inexact = np.zeros(n_row, np.bool_)

@@ -1,1 +1,1 @@
-"""Every uncertainty measure of an ensemble, from numbers in a decode store alone."""
+"""Uncertainty measures of an ensemble, computed from a decode store only."""

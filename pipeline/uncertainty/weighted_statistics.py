@@ -1,4 +1,4 @@
-"""Token statistics with the weights of the members under ExPr: what token measures are made of."""
+"""Token statistics together with the ExPr weights of the members: the input of token measures."""
 
 from __future__ import annotations
 

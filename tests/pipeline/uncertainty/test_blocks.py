@@ -1,4 +1,4 @@
-"""Which hypotheses a block holds, and the members and ends that are asked for."""
+"""Blocks of hypotheses, subsets of members, and EOS."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
 
 
 def ranges(store: Store, members: list[int] | None = None) -> list[tuple[int, int]]:
-    return [(one.first, one.last) for one in token_blocks(store, members)]
+    return [(block.first, block.last) for block in token_blocks(store, members)]
 
 
-def test_a_block_is_filled_with_whole_hypotheses(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """8 numbers of 8 bytes a token and member; a longer hypothesis is a block of its own."""
+def test_a_block_holds_complete_hypotheses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 numbers of 8 bytes per token and member; a longer hypothesis is its own block."""
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2)
     assert ranges(store) == [(0, 2), (2, 3), (3, 4), (4, 5)]
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2 - 1)
@@ -55,7 +53,7 @@ def test_a_block_of_distributions_counts_the_vocabulary(
 
 @pytest.mark.parametrize("members", [None, [1, 0], [1]])
 @pytest.mark.parametrize("eos", ["include", "zero"])
-def test_blocks_hold_the_same_numbers_however_they_are_cut(
+def test_block_size_does_not_change_measures(
     store: Store, monkeypatch: pytest.MonkeyPatch, members: list[int] | None, eos: str
 ) -> None:
     (whole,) = token_blocks(store, members, eos)
@@ -69,18 +67,18 @@ def test_blocks_hold_the_same_numbers_however_they_are_cut(
         np.testing.assert_allclose(together, values, rtol=1e-12, err_msg=name)
 
 
-def test_the_end_of_a_finished_hypothesis_is_silent_if_asked(store: Store) -> None:
+def test_eos_of_finished_hypotheses_can_be_set_to_zero(store: Store) -> None:
     ends = np.cumsum(LENGTHS) - 1
     (with_end,), (without,) = token_blocks(store), token_blocks(store, eos="zero")
     for name, values in without.measures.items():
         expected = with_end.measures[name].copy()
         if not name.endswith(("score", "pmi")):
-            # The second hypothesis is cut: its last token is no end.
+            # The second hypothesis is unfinished: its last token is not EOS.
             expected[ends[[0, 2, 3, 4]]] = 0
         np.testing.assert_array_equal(values, expected, err_msg=name)
 
 
-def test_of_a_subset_without_distributions_only_logprobs_are_known(
+def test_a_subset_without_distributions_has_measures_of_realised_tokens_only(
     store_of: StoreOf, random_hypothesis: Make
 ) -> None:
     made = random_hypothesis(0, 4)
@@ -92,6 +90,6 @@ def test_of_a_subset_without_distributions_only_logprobs_are_known(
 
 
 @pytest.mark.parametrize("members", [[], [0, 0], [2], [-1], [0, 1, 2]])
-def test_members_that_the_store_does_not_have(store: Store, members: list[int]) -> None:
+def test_members_must_be_distinct_members_of_the_store(store: Store, members: list[int]) -> None:
     with pytest.raises(ConfigError, match=r"distinct indices in \[0, 2\) of .* \(got \["):
         next(token_blocks(store, members))

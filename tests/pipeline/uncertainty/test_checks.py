@@ -1,4 +1,4 @@
-"""What is reported on a store, from numbers that are chosen."""
+"""Reports on stores with chosen numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def report(store: Store) -> dict[str, Any]:
         ([-0.25] * 2, 0.0, -0.5002, 2e-4),
     ],
 )
-def test_scores_are_held_against_the_logprobs_of_their_tokens(
+def test_scores_are_compared_with_the_logprobs_of_their_tokens(
     store_of: StoreOf,
     token_logprob: list[float],
     length_penalty: float,
@@ -91,7 +91,7 @@ def test_an_impossible_hypothesis_has_a_score_of_minus_infinity(store_of: StoreO
 @pytest.mark.parametrize(
     "attributes", [{}, {"length_penalty": 1.0, "combination": "member", "regime": "sample"}]
 )
-def test_no_score_is_held_against_an_unknown_rule(
+def test_scores_are_not_checked_without_length_penalty_or_posterior(
     store_of: StoreOf, attributes: dict[str, Any]
 ) -> None:
     one = replace(hypothesis([-1.0], -9.0), member=0)
@@ -100,7 +100,7 @@ def test_no_score_is_held_against_an_unknown_rule(
     assert found["ok"]
 
 
-def test_what_is_counted(store_of: StoreOf) -> None:
+def test_counts(store_of: StoreOf) -> None:
     cut = replace(hypothesis([-1.0] * 3), finished=False)
     found = report(store_of([[hypothesis([-1.0] * 2), cut], [], [cut], []], **SIZE))
     names = ("sentences", "sentences_without_hypothesis", "hypotheses", "unfinished_hypotheses")
@@ -130,7 +130,7 @@ def test_a_measure_that_is_infinite_everywhere_has_no_lowest_value(store_of: Sto
     assert found["ok"]
 
 
-def test_what_may_be_negative_breaks_no_rule(store_of: StoreOf) -> None:
+def test_measures_that_may_be_negative_are_reported_separately(store_of: StoreOf) -> None:
     low = hypothesis([-1.0], entropy_member=[[0.0, 2.0]], entropy_expr=[0.5], cross_expr=[0.75])
     # The prefix leaves member 0 with all the weight.
     before = hypothesis([-1.0])
@@ -172,7 +172,7 @@ def test_statistics_against_their_distributions(
     assert not found["ok"]
 
 
-def test_an_infinite_difference_is_written_as_none(
+def test_an_infinite_difference_is_reported_as_none(
     store_of: StoreOf, random_hypothesis: Make
 ) -> None:
     base = random_hypothesis(0, full="float32")
@@ -184,7 +184,7 @@ def test_an_infinite_difference_is_written_as_none(
     assert found["recomputed"]["tokens_off"] == 1
 
 
-def test_members_that_never_differ_are_named(store_of: StoreOf, random_hypothesis: Make) -> None:
+def test_identical_members_are_named(store_of: StoreOf, random_hypothesis: Make) -> None:
     """The first and the last are one; the second has the same log-probabilities alone."""
     sentences = []
     for seed in range(2):

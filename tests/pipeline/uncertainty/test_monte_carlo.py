@@ -1,4 +1,4 @@
-"""The Monte-Carlo forms by hand."""
+"""Means over samples, by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = {"n_member": 2, "vocab_size": 8}
 
 
 def drawn(member: int, *probabilities: tuple[float, float]) -> Hypothesis:
-    """A sample of a member (-1: of the posterior), each token of which has these probabilities."""
+    """A sample drawn by a member (-1: by the posterior), with the probabilities of its tokens."""
     n_token = len(probabilities)
     plain = {name: np.ones(n_token) for name in TokenStatistics.__dataclass_fields__}
     everything = plain | {
@@ -61,7 +61,7 @@ def test_samples_of_each_member(
 
 
 @pytest.mark.parametrize(("beam", "length_norm"), [(2, False), (2, True), (1, True)])
-def test_samples_of_a_posterior_count_alike(
+def test_samples_of_a_posterior_have_equal_weights(
     store_of: StoreOf, beam: int, length_norm: bool
 ) -> None:
     sentence = [drawn(-1, (0.5, 0.5), (0.5, 0.5)), drawn(-1, (0.125, 0.125)), drawn(-1, (1.0, 1.0))]

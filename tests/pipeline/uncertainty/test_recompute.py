@@ -1,4 +1,4 @@
-"""How far a stored number may be from the distributions beside it."""
+"""Comparison of stored numbers with the stored distributions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def differences(store: Store) -> dict[str, tuple[np.ndarray, float]]:
 
 
 def listed(hypothesis: Hypothesis, k: int) -> Hypothesis:
-    """The same with the k likeliest tokens in place of all."""
+    """Keep the k likeliest tokens instead of all."""
     assert hypothesis.full_logprob is not None
     full = np.asarray(hypothesis.full_logprob)
     order = np.argsort(-np.exp(full).mean(axis=1), axis=1)[:, np.newaxis]
@@ -106,5 +106,7 @@ def test_differences_from_the_bounds_of_the_likeliest_tokens(
     assert np.sum(found > 1e-6) == 2
 
 
-def test_nothing_is_recomputed_from_statistics(store_of: StoreOf, random_hypothesis: Make) -> None:
+def test_a_store_of_statistics_has_nothing_to_compare(
+    store_of: StoreOf, random_hypothesis: Make
+) -> None:
     assert differences(store_of([[random_hypothesis(0)]], **SIZE)) == {}

@@ -1,4 +1,4 @@
-"""Sequence-level measures against the paper's sums written out, and their special cases."""
+"""Sequence measures against the paper's sums, and special cases."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_whole_grid(store_of: StoreOf, random_hypothesis: Make, weights_from
             assert row[name] == pytest.approx(wanted, rel=1e-5, abs=1e-6), name
 
 
-def test_blocks_do_not_enter_a_result(
+def test_block_size_does_not_change_sequence_measures(
     store_of: StoreOf, random_hypothesis: Make, monkeypatch: pytest.MonkeyPatch
 ):
     store = store_of(sentences_of(random_hypothesis, [2, 3, 0, 4]), **SIZE)
@@ -182,7 +182,7 @@ def test_very_long_hypotheses_keep_their_rank(store_of: StoreOf, random_hypothes
     assert np.isfinite(table["ln_var_p"]).all()
 
 
-def test_end_of_sentence_can_be_silent(store_of: StoreOf, random_hypothesis: Make):
+def test_eos_can_be_set_to_zero(store_of: StoreOf, random_hypothesis: Make):
     finished = random_hypothesis(3, 4)
     cut = replace(finished, finished=False)
     for regime, silent in (("beam", True), ("teacher_forcing", False)):
@@ -214,7 +214,7 @@ def test_a_subset_of_members_from_full_distributions(
     assert subset["prex_mi_c"].tolist() == [0, 0]
 
 
-def test_a_subset_is_as_a_store_of_those_members(store_of: StoreOf, random_hypothesis: Make):
+def test_a_subset_equals_a_store_of_those_members(store_of: StoreOf, random_hypothesis: Make):
     made = [random_hypothesis(seed, 3 + seed, full="float32") for seed in range(3)]
     chosen = [2, 0]
     alone = []
@@ -253,7 +253,7 @@ def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesi
         ({}, "prex_rmi_s", "not importance-weighted"),
     ],
 )
-def test_stores_that_were_drawn_otherwise_are_refused(
+def test_stores_with_other_samples_are_refused(
     store_of: StoreOf,
     random_hypothesis: Make,
     attributes: dict[str, Any],
@@ -265,7 +265,7 @@ def test_stores_that_were_drawn_otherwise_are_refused(
         sequence_measures(store, beam=1, temperature=1, length_norm=True, measures=[measure])
 
 
-def test_samples_of_members_are_not_for_a_subset(store_of: StoreOf, random_hypothesis: Make):
+def test_samples_of_members_are_refused_for_a_subset(store_of: StoreOf, random_hypothesis: Make):
     drawn = [replace(random_hypothesis(place), member=place) for place in range(3)]
     store = store_of([drawn], **(SIZE | {"regime": "sample", "combination": "member"}))
     assert "epkl_mc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
@@ -288,13 +288,13 @@ def test_a_sample_that_its_own_member_excludes_is_refused(
         sequence_measures(store, beam=1, temperature=1, length_norm=True)
 
 
-def test_samples_of_which_nothing_was_cut_off(store_of: StoreOf, random_hypothesis: Make):
+def test_samples_without_truncation_are_accepted(store_of: StoreOf, random_hypothesis: Make):
     whole = {"sampling_temperature": 1.0, "sampling_top_k": -1, "sampling_top_p": -1.0}
     store = store_of([[random_hypothesis(0)]], regime="sample", **SIZE, **whole)
     assert "prex_rmi_smc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
 
 
-def test_settings_by_place_and_as_arrays(store_of: StoreOf, random_hypothesis: Make):
+def test_positional_settings_and_arrays_are_accepted(store_of: StoreOf, random_hypothesis: Make):
     store = store_of([[random_hypothesis(0), random_hypothesis(1)]], **SIZE)
     assert_frame_equal(
         sequence_measures(store, np.array([1, 2]), np.array([1.0, 10.0]), True),
@@ -302,7 +302,7 @@ def test_settings_by_place_and_as_arrays(store_of: StoreOf, random_hypothesis: M
     )
 
 
-def test_hypotheses_that_no_posterior_decoded_need_one_to_be_named(
+def test_weights_need_a_named_posterior_if_members_decoded(
     store_of: StoreOf, random_hypothesis: Make
 ):
     sentence = [replace(random_hypothesis(seed), member=seed) for seed in range(2)]

@@ -1,4 +1,4 @@
-"""Bounds from the k likeliest tokens hold, and close when the tail is empty."""
+"""Bounds from the k likeliest tokens hold, and are exact when the tail is empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over the hypotheses of a sentence, by hand."""
+"""Weights and means over the hypotheses of a sentence, by hand."""
 
 from __future__ import annotations
 
