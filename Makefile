@@ -30,7 +30,7 @@ repro: setup ## Set up, then run every stage whose settings, code or inputs have
 	dvc repro
 
 test-fast: setup ## Unit tests only: no test starts a process
-	pytest -n $$(nproc) --dist loadfile -m "not process"
+	pytest -n $$(nproc) --dist worksteal -m "not process"
 
 test: setup ## All tests
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
