@@ -81,8 +81,9 @@ def test_imported_models_decode(
     with open_store(made(root, "imported.prex.newstest14", *given)) as store:
         assert store.members == ["imported_1", "imported_2"]
         assert store.n_hypothesis == 4 * 2
-    unknown = "7 of 10 source units and 2 of 5" if own_dictionary else "0 of 10 source units and 0"
-    assert f"unknown are {unknown}" in caplog.text
+    source, target = (7, 2) if own_dictionary else (0, 0)
+    unknown = f"{source} of 10 source subwords and {target} of 5 target subwords"
+    assert f"not in the vocabularies: {unknown}" in caplog.text
 
 
 def test_missing_imported_models_are_named(root: Path) -> None:
