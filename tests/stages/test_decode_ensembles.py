@@ -82,7 +82,7 @@ def test_imported_models_decode(
         assert store.members == ["imported_1", "imported_2"]
         assert store.n_hypothesis == 4 * 2
     source, target = (7, 2) if own_dictionary else (0, 0)
-    unknown = f"{source} of 10 source subwords and {target} of 5 target subwords"
+    unknown = f"{source} of 10 source subwords and {target} of 5 reference subwords"
     assert f"not in the vocabularies: {unknown}" in caplog.text
 
 
