@@ -75,9 +75,8 @@ def decoder_of(
     """Build the decoder of a part.
 
     load: maps the name of a member to a function that loads it. hypothesis_file: the hypotheses to
-    score, if they are given. All members are in memory together, unless `decode.search_members` is
-    set, which means that they do not fit, or hypotheses are given: then all members score, one at
-    a time in memory.
+    score, if they are given. Usually all members are in memory together. If hypotheses are given,
+    or if `decode.search_members` says that the members do not fit, they score one at a time.
     """
     members = [load[name] for name in part.members]
     teacher_forcing = part.regime == "teacher_forcing"

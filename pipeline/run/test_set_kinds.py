@@ -1,8 +1,8 @@
 """The registry of kinds of test sets: what each is, what it needs, and which function makes it.
 
-Adding a kind takes one entry here, the function that it names, and a test of that function. The
-schema, the checks of settings, stage prepare, the data card and the tables beyond the paper all
-read this registry.
+Adding a kind takes one entry here, the function that it names, and a test of that function. A task
+then lists a set of the kind in conf/task. The schema, the checks of settings, stage prepare, the
+data card and the tables beyond the paper all read this registry.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ class KindOfTestSet:
     """A kind of test set of one family of tasks.
 
     name: the value of `kind` in conf/task. family: translation or speech. description: how the data
-    card says that such a set is made; fields of the set may stand in braces. corpus: function that
-    reads the corpus of the set, or None to use the sentences that are held out as the task's test
-    set. rows: for translation, the function that makes rows of these sentences. needs: settings of
-    the set that must not be null. is_synthetic: whether the input is distorted by a program.
-    users_corpus: setting that names the user's own corpus for such sets, and what it is called.
-    beyond_paper: role in the tables beyond the paper, and what their notes say of it.
+    card describes the set; it may contain fields of the set in braces. corpus: function that reads
+    the corpus of the set. None selects the held-out sentences of the task. rows: for translation,
+    the function that makes rows of these sentences. needs: settings of the set that must not be
+    null. is_synthetic: whether a program distorts the input. users_corpus: the setting that names
+    the user's own corpus for such sets, and what the corpus is called. beyond_paper: the role in
+    the tables beyond the paper, and what their notes say about it.
     """
 
     name: str

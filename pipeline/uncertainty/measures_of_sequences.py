@@ -2,7 +2,7 @@
 
 The chain forms are not listed here: the entries of `measures_of_tokens` name them. Notation of the
 formulas: sum_b runs over the first B hypotheses y_b of a sentence, pi_b are their importance
-weights, L_b is the length of y_b and l_b the same or, without length normalisation, 1. P_PE(y) and
+weights, L_b is the length of y_b, and l_b is L_b or, without length normalisation, 1. P_PE(y) and
 P_EP(y) are the probabilities of a sequence under PrEx and ExPr, P_m(y) under member m. The best
 hypothesis of member m by itself is y_m.
 """

@@ -19,7 +19,7 @@ def sums(
     logprob_member: np.ndarray, prex: float = -1.0, expr: float = -2.0, length: float = 2.0
 ) -> HypothesisSums:
     n = len(logprob_member)
-    chain = {name: np.full(n, 10.0 + place) for place, name in enumerate(CHAIN)}
+    chain = {name: np.full(n, 10.0 + len(name)) for name in CHAIN}
     logprob = {"prex": np.full(n, prex), "expr": np.full(n, expr)}
     return HypothesisSums(np.full(n, length), logprob_member, logprob, chain)
 
@@ -32,8 +32,8 @@ def sums(
         # The mean over members of ln P is that of 1/4.
         ("prex_rmi_s", -1 + np.log(4), True),
         ("expr_rmi_s", -2 + np.log(4), True),
-        ("prex_entropy_c", 10.0, True),
-        ("expr_epkl_w_c", 19.0, True),
+        ("prex_entropy_c", 10.0 + len("prex_entropy"), True),
+        ("expr_epkl_w_c", 10.0 + len("expr_epkl_w"), True),
         ("var_p", 0.1875**2, False),
         ("var_p_ln", (np.sqrt(0.5) - np.sqrt(0.125)) ** 2 / 4, False),
         ("var_logp", np.log(2) ** 2, False),
