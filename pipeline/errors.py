@@ -10,7 +10,7 @@ class ConfigError(PipelineError):
 
 
 class DataError(PipelineError):
-    """An input file does not hold what it should."""
+    """An input file is missing, damaged, or does not fit the settings or the other inputs."""
 
 
 class StoreError(PipelineError):

@@ -34,7 +34,7 @@ from pipeline.run.settings import MACHINE_KEYS, implementation, plain
 _log = logging.getLogger(__name__)
 _POINT_FILE = "point.json"
 _DID_NOT_END = "its process was killed or is still running elsewhere"
-# Settings that cost most and change no number of the main ensemble's search.
+# The most expensive settings that change no number of the main ensemble's search.
 _LEFT_OUT: dict[str, Any] = {
     "ensemble.also": {},
     "decode.also": [],
@@ -59,7 +59,7 @@ def lean_settings(config: PipelineConfig) -> PipelineConfig:
     path = Path(HydraConfig.get().runtime.output_dir) / "point.yaml"
     lean = _changed(config, left_out | {"from_config": str(path)})
     path.write_text(OmegaConf.to_yaml(lean, resolve=True), encoding="utf-8")
-    _log.info("left out, unless it is given: %s", ", ".join(left_out) or "nothing")
+    _log.info("left out unless set on the command line: %s", ", ".join(left_out) or "nothing")
     return lean
 
 
@@ -67,7 +67,7 @@ def lean_settings(config: PipelineConfig) -> PipelineConfig:
 def decode_folder(config: PipelineConfig) -> Iterator[PipelineConfig]:
     """Yield settings whose io.root is the folder of the decode that this point shares.
 
-    Parts of {io.root}/decode/{task} are taken over; those with other settings are made anew.
+    Parts of {io.root}/decode/{task} with the same settings are reused; other parts are decoded.
     """
     root, task = Path(config.io.root), config.task.name
     folder = _decode_folder(config)

@@ -1,4 +1,4 @@
-"""Decode every test set of a task with the ensembles and, where tables need it, with members."""
+"""Decode every test set of a task with the ensembles and, where tables need it, single members."""
 
 from __future__ import annotations
 

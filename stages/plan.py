@@ -54,7 +54,7 @@ def plan(config: PipelineConfig) -> None:
 
 
 def _overrides() -> list[str]:
-    """The overrides of the command line that are for the planned stages."""
+    """The overrides of the command line that the planned stages would use."""
     overrides = HydraConfig.get().overrides.task
     return [override for override in overrides if not override.startswith("plan.")]
 

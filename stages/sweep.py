@@ -1,8 +1,8 @@
 """One point of a sweep over settings from decoding on: `python -m stages.sweep -m KEY=A,B ...`.
 
-Points share what they can: each combination of decode settings is decoded once, and measures and
-metrics are made for each point. Results that exist are not made again. A point is one search of
-the main ensemble without intervals, unless the command line asks for more.
+Points share their decodes: each combination of decode settings is decoded once, and measures and
+metrics are computed for each point. Existing results are kept. A point is one search of the main
+ensemble without intervals, unless the command line asks for more.
 """
 
 from __future__ import annotations

@@ -48,9 +48,9 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
     if config.io.out is None:
         raise ConfigError("io.out: missing. Set it to the folder for the results of io.store.")
     out = Path(config.io.out)
-    for given in (path, *config.io.member_stores):
+    for store_path in (path, *config.io.member_stores):
         # These files may come from other software, so their values are checked first.
-        for fault in validate(given):
+        for fault in validate(store_path):
             raise StoreError(fault)
     with new_files(out, "io.out") as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))

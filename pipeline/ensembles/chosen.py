@@ -1,4 +1,4 @@
-"""The ensembles that settings ask for, of trained members or as planned."""
+"""The ensembles that the settings ask for, with trained members or as planned."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Chosen:
 
 
 def ensemble_functions(config: MainEnsembleConfig) -> list[EnsembleFunction]:
-    """The function of each kind, the main one first.
+    """The function of each kind of ensemble, the main kind first.
 
-    Raises ConfigError if one cannot be imported.
+    Raises ConfigError if a function cannot be imported.
     """
     return [_function(ensemble) for ensemble in _ensemble_settings(config)]
 
@@ -34,8 +34,8 @@ def ensemble_functions(config: MainEnsembleConfig) -> list[EnsembleFunction]:
 def chosen_ensembles(config: MainEnsembleConfig, train_folder: Path) -> Chosen:
     """All ensembles of the members in {io.root}/train/{task}.
 
-    Raises ConfigError for an invalid setting, DataError if members are missing or do not go
-    together (see `check_ensembles`).
+    Raises ConfigError for an invalid setting, DataError if members are missing or cannot form an
+    ensemble (see `check_ensembles`).
     """
     main, *further = (
         _function(ensemble)(train_folder, ensemble) for ensemble in _ensemble_settings(config)
@@ -46,7 +46,7 @@ def chosen_ensembles(config: MainEnsembleConfig, train_folder: Path) -> Chosen:
 
 
 def planned_ensembles(config: MainEnsembleConfig, train: TrainConfig) -> Chosen:
-    """All ensembles that a training will give, with the names of their members but no weights.
+    """All ensembles that a planned training will give; their members have names but no weights.
 
     A kind that is not registered in `kinds` is assumed to have one ensemble, with
     `settings.members` members or one per seed. Raises ConfigError for an invalid setting and for a
@@ -71,5 +71,5 @@ def _function(ensemble: EnsembleConfig) -> EnsembleFunction:
 
 
 def _ensemble_settings(config: MainEnsembleConfig) -> list[EnsembleConfig]:
-    """The main ensemble's settings and those of `also`, without a repetition of the main one."""
+    """The settings of the main ensemble and of those in `also`, each kind once."""
     return [config, *(further for further in config.also.values() if further.name != config.name)]

@@ -1,4 +1,4 @@
-"""Members and ensembles: what they are, what must hold for them, and how they are described."""
+"""Members and ensembles: their descriptions, and the checks that members form an ensemble."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Member:
     def check_weights(self) -> None:
         """Raise DataError if the weights are missing or not those that model.json describes."""
         if not self.weights.is_file():
-            raise DataError(f"{self.weights}: no such file (the weights of member {self.name}).")
+            raise DataError(
+                f"{self.weights}: no such file (the weights of member {self.name}). "
+                f"Train member {self.name} again."
+            )
         sha256 = file_sha256(self.weights)
         if sha256 != self.sha256:
             raise DataError(
@@ -107,7 +110,7 @@ class Ensemble:
 
 
 def check_ensembles(kind: str, main: Sequence[Ensemble], further: Sequence[Ensemble]) -> None:
-    """Check that ensembles and their members go together.
+    """Check that the members of each ensemble fit together and that names are unique.
 
     Raises DataError, naming the ensembles or members, if there is no ensemble of the main kind, if
     two members of an ensemble are the same model or have different vocabularies, or if two
@@ -119,7 +122,9 @@ def check_ensembles(kind: str, main: Sequence[Ensemble], further: Sequence[Ensem
     models: dict[str, str] = {}
     for ensemble in (*main, *further):
         if ensemble.name in ensemble_names:
-            raise DataError(f"ensemble {ensemble.name}: name used twice. Give each its own name.")
+            raise DataError(
+                f"ensemble {ensemble.name}: two ensembles have this name. Give each its own name."
+            )
         ensemble_names.add(ensemble.name)
         _check_members(ensemble)
         for member in ensemble.members:
@@ -132,7 +137,7 @@ def check_ensembles(kind: str, main: Sequence[Ensemble], further: Sequence[Ensem
 
 def _check_members(ensemble: Ensemble) -> None:
     if not ensemble.members:
-        raise DataError(f"ensemble {ensemble.name}: has no members.")
+        raise DataError(f"ensemble {ensemble.name}: has no members. Check its settings.")
     first = ensemble.members[0]
     by_model: dict[str, Member] = {}
     for member in ensemble.members:

@@ -42,8 +42,8 @@ class Kind:
     """A kind of ensemble, and what it needs of training.
 
     build: makes the ensembles of a training, finished or planned, from checked settings.
-    settings: the rules of its settings. runs: how many of the seeds it takes, the first ones (None:
-    all of them). checkpoints: how many of its last checkpoints each run must keep.
+    settings: the rules of its settings. runs: the number of seeds that it uses, from the first one
+    on (None: all of them). checkpoints: the number of last checkpoints that each run must keep.
     """
 
     build: Builder
@@ -87,7 +87,9 @@ class Kind:
     def check_training(self, ensemble: EnsembleConfig, train: TrainConfig) -> None:
         """Raise ConfigError if there are too few seeds or kept checkpoints for the kind."""
         if self.runs != 0 and not ensemble.seeds:
-            raise ConfigError(f"ensemble.seeds: ensemble {ensemble.name} needs a seed (got []).")
+            raise ConfigError(
+                f"ensemble.seeds: must have a seed for ensemble {ensemble.name} (got [])."
+            )
         try:
             needed = self.checkpoints(self._checked_settings(ensemble))
         except ConfigError:
@@ -147,7 +149,7 @@ def random_init(training: Training, ensemble: EnsembleConfig, _: Settings) -> li
 
 @_kind()
 def checkpoint_average(training: Training, ensemble: EnsembleConfig, _: Settings) -> list[Ensemble]:
-    """One ensemble of a single member per seed, so that tables give their mean and spread."""
+    """One ensemble with a single member per seed, so that tables give their mean and spread."""
     return [_of_run(ensemble, run, [run.average()]) for run in training.runs]
 
 
@@ -182,7 +184,7 @@ def checkpoint(training: Training, ensemble: EnsembleConfig, settings: Settings)
     }
 )
 def snapshot(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
-    """One ensemble per seed, with one member per cycle of the learning rate: its end."""
+    """One ensemble per seed; each member is the checkpoint at the end of a learning-rate cycle."""
     cycles = settings["cycles"]
     ensembles = []
     for run in training.runs:
@@ -239,7 +241,7 @@ def mc_dropout(training: Training, ensemble: EnsembleConfig, settings: Settings)
     runs=0,
 )
 def imported(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
-    """One ensemble with one member per fairseq checkpoint, and the vocabularies of these.
+    """One ensemble with one member per fairseq checkpoint, and with their vocabularies.
 
     `checkpoints`, `source_dictionary` and `target_dictionary` are paths, relative to the working
     directory. Raises ConfigError if a file does not exist, DataError if a checkpoint cannot be read

@@ -1,4 +1,4 @@
-"""Training runs, as stage train left them or as they are planned, and weights made from them."""
+"""Training runs, finished or planned, and weights that are derived from their checkpoints."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ LockScope = Literal["task", "root"]
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 _RESUME = "finished parts are kept and the next run resumes"
 
-# Runs that start in the same instant get different folders. Registered at import, because jobs in
-# processes of their own import this module and need it too.
+# Runs that start in the same instant get different folders. Registered at import, because jobs run
+# in separate processes, which import this module and need the resolver too.
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
 
 
@@ -52,9 +52,9 @@ def run(
 ) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
 
-    lock: whether one run of the stage at a time may write the results of its task, or of all tasks
-    ("root"). None: the stage keeps its runs apart itself.
-    has_parts: whether the stage makes setting `part` alone if that is given.
+    lock: the results that only one run of the stage at a time may write: those of its task
+    ("task") or of all tasks ("root"). None: the stage holds its own locks.
+    has_parts: whether the stage can make only the part that setting `part` names.
     after_sweep: called after the jobs of a `--multirun`; it may raise PipelineError.
 
     Settings that the stage's `params:` in dvc.yaml do not list read as missing, under DVC and by
@@ -107,7 +107,7 @@ def _reported_errors(name: str) -> Iterator[None]:
     except _Interrupted:
         _print_interrupted(name)
         raise
-    except HydraException as error:  # of a job, which has made it one line
+    except HydraException as error:  # from a job, which has already written it as one line
         print(error, file=sys.stderr)
         sys.exit(1)
     except yaml.YAMLError as error:  # composed in a job of a sweep
@@ -130,7 +130,8 @@ def _interrupt(signal_number: int, _: FrameType | None) -> NoReturn:
 
 
 def _print_interrupted(name: str) -> None:
-    if not any(argument.startswith("part=") for argument in sys.argv):  # said by the run, not jobs
+    is_job = any(argument.startswith("part=") for argument in sys.argv)
+    if not is_job:  # the run reports it once for all of its jobs
         _print_error(f"stage {name}: interrupted; {_RESUME}")
 
 
@@ -169,9 +170,9 @@ def _os_error_message(error: OSError) -> str | None:
     """Return one line about a file that the system refuses; None for other errors."""
     reason = os.strerror(error.errno) if error.errno is not None else None
     if error.errno in _REFUSALS:
-        place = error.filename or "io.root"
+        path = error.filename or "io.root"
         return (
-            f"{place}: cannot be read or written ({reason}). Make room or grant access; {_RESUME}."
+            f"{path}: cannot be read or written ({reason}). Make room or grant access; {_RESUME}."
         )
     if reason is not None and error.filename is not None:
         return (
@@ -208,7 +209,7 @@ def _run_all(
             settings.part = part
         try:
             _run_logged(stage, settings, lock)
-        except PipelineError as error:  # reported when all parts of the job were tried
+        except PipelineError as error:  # reported after all parts of the job have been tried
             failures.append(str(error))
     if failures:
         raise PipelineError(" ".join(failures))
@@ -229,7 +230,7 @@ def _run_logged(stage: Stage, settings: PipelineConfig, lock: LockScope | None) 
 
 
 def _first_line(settings: PipelineConfig) -> str:
-    """Return what can change the numbers of a run: settings, seeds and thread counts."""
+    """Return the first line of the log: settings, seeds and thread counts of the run."""
     threads = ", ".join(f"{name}={os.environ.get(name, 'unset')}" for name in THREAD_COUNTS)
     seeds = f"seed {settings.seed}, ensemble.seeds {settings.ensemble.seeds}"
     return f"start: {settings.from_config}; {seeds}; {threads}"

@@ -60,7 +60,7 @@ class Provenance:
 
     @property
     def digest(self) -> str:
-        """sha256 (hex) of all of it. Equal digests mean equal results."""
+        """sha256 (hex) of all fields. Equal digests mean equal results."""
         return _digest_of(_plain(self))
 
 
@@ -117,7 +117,7 @@ class Artifact:
     """A folder that stage `stage` wrote, read through its manifest.
 
     Raises DataError if the manifest is missing or damaged. With `required=False` a folder without a
-    manifest, such as one that another program wrote, is taken as it is, with a warning.
+    manifest, such as one that another program wrote, is accepted unchecked, with a warning.
     """
 
     def __init__(self, folder: Path, stage: str, *, required: bool = True) -> None:
@@ -177,7 +177,7 @@ class Artifact:
         return path
 
     def check(self, made_from: Mapping[str, str] = _NOTHING) -> None:
-        """Raise DataError if a file has changed, or if an input is not one it was made from."""
+        """Raise DataError if a file has changed, or if the artifact was made from other inputs."""
         if self._manifest is None:
             return
         for name in self._manifest["files"]:
@@ -186,7 +186,7 @@ class Artifact:
         outdated = [name for name, value in made_from.items() if recorded.get(name) != value]
         if outdated:
             raise DataError(
-                f"{self.folder}: not made from the present {', '.join(outdated)}. "
+                f"{self.folder}: not made from the current {', '.join(outdated)}. "
                 f"{run_again(self.stage)}"
             )
 
@@ -239,7 +239,7 @@ def _incomplete(root: Path, stage: str, parts: Mapping[str, str]) -> list[str]:
 
 
 def is_complete(folder: Path, provenance: Provenance) -> bool:
-    """Whether a folder is undamaged and made from exactly this."""
+    """Whether a folder is undamaged and its provenance is exactly this one."""
     return _has_digest(folder, provenance.stage, provenance.digest)
 
 
@@ -312,7 +312,7 @@ class PartFolder:
     def _combined(self) -> Provenance:
         """What all parts together are made from."""
         provenance = [self._provenance[name] for name in sorted(self.parts)]
-        made_from = {name: sha256 for one in provenance for name, sha256 in one.made_from.items()}
+        made_from = {name: sha256 for part in provenance for name, sha256 in part.made_from.items()}
         codes = sorted({part.code for part in provenance})
         return Provenance(
             self.stage,

@@ -16,16 +16,16 @@ from pipeline.run.artifacts import Provenance
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import ROOT, PipelineConfig, plain
 
-_PLACES = ("downloads", "packages")  # settings of group data
+_DOWNLOAD_FOLDERS = ("downloads", "packages")  # settings of group data
 
 
 def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
     """Return the sha256 of the code behind a stage: its deps in dvc.yaml, and plug-ins.
 
-    It is part of the digest of every result, so that an edit of the code makes the result again.
+    It is part of the digest of every result, so that results are made again if the code changes.
 
     implementations: the functions that the settings name; those outside of pipeline/ are plug-ins.
-    Raises ConfigError if one has no Python source.
+    Raises ConfigError if a function has no Python source.
     """
     deps = _dvc_stages()[stage]["deps"]
     paths = [ROOT / dep for dep in deps if dep.startswith(("pipeline/", "stages/"))]
@@ -57,13 +57,13 @@ def provenance(
 ) -> Provenance:
     """Return what the folder of a stage is made from: its code, settings and inputs.
 
-    The settings are those that the stage may read, but for the folders of downloads: where files
-    are does not change a result. made_from: input -> digest.
+    The settings are those that the stage may read, except the folders of downloads, which do not
+    change a result. made_from: input -> digest.
     """
     keys = declared_params(stage) or []
     settings = {key: plain(OmegaConf.select(cast(DictConfig, config), key)) for key in keys}
     if "data" in settings:
-        settings["data"] = settings["data"] | dict.fromkeys(_PLACES)
+        settings["data"] = settings["data"] | dict.fromkeys(_DOWNLOAD_FOLDERS)
     return Provenance(stage, code_digest(stage, *implementations), digest(settings), made_from)
 
 

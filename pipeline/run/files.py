@@ -68,8 +68,8 @@ def run_again(stage: str) -> str:
 def complete_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces `folder` if the block ends without an error.
 
-    At every moment `folder` is complete or absent. If it is a link, its target is replaced. What a
-    killed run left beside it is removed.
+    At every moment `folder` is complete or absent. If it is a link, its target is replaced.
+    Temporary folders that a killed run left beside it are removed.
     """
     if folder.is_symlink():
         folder = Path(os.path.realpath(folder))

@@ -1,4 +1,4 @@
-"""Parts of a stage's work, each made by a job of one Hydra multirun of the same stage."""
+"""Make the parts of a stage's work by jobs, which are one Hydra multirun of the same stage."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def run_parts(config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1
 def run_shards(config: PipelineConfig, folder: PartFolder, shards: Mapping[str, list[str]]) -> None:
     """Make the shards of missing parts side by side; `run_parts` joins them afterwards.
 
-    shards: of each part, the values of setting `part` that make its shards; empty for a part that
-    is made at once. Raises PipelineError if a job failed; finished shards are kept.
+    shards: part -> the values of setting `part` that make its shards; empty for a part without
+    shards. Raises PipelineError if a job failed; finished shards are kept.
     """
     jobs = [shard for part in folder.missing() for shard in shards[part]]
     if jobs and _run_jobs(config, folder, jobs):
         raise PipelineError(
-            f"{folder.root}: shards of parts failed, see above. "
-            "Finished shards are kept; the next run makes only the others."
+            f"{folder.root}: shards of parts failed (see the messages above). "
+            "Finished shards are kept; the next run makes only the missing ones."
         )
 
 
 def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> int:
-    """Run this stage once for each value of setting `part`, as one multirun; its exit code."""
+    """Run this stage as one multirun, a job per value of setting `part`; return its exit code."""
     command = [sys.executable, "-m", f"stages.{folder.stage}", "--multirun"]
     command += [
         f"from_config={_quoted(str(config.from_config))}",
@@ -77,8 +77,8 @@ def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> in
 def _launcher_overrides() -> list[str]:
     """Return the overrides that choose the launcher of this run.
 
-    Inside a job of a cluster it is the local one: jobs that wait for other jobs could fill the
-    cluster.
+    Inside a cluster job this is the local launcher, because jobs that wait for other jobs could
+    fill the cluster.
     """
     hydra_config = HydraConfig.get()
     chosen = hydra_config.runtime.choices["hydra/launcher"]

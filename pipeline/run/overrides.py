@@ -47,8 +47,10 @@ def yaml_message(error: YAMLError) -> str:
     """Return one line about a file that is not plain YAML: file, line if known, and reason."""
     if isinstance(error, MarkedYAMLError) and error.problem_mark:
         mark = error.problem_mark
-        return f"{mark.name}, line {mark.line + 1}: not plain YAML ({error.problem})."
-    return f"a file of settings: not plain YAML ({' '.join(str(error).split())})."
+        where, reason = f"{mark.name}, line {mark.line + 1}", error.problem
+    else:
+        where, reason = "a file of settings", " ".join(str(error).split())
+    return f"{where}: not plain YAML ({reason}). Correct the file."
 
 
 def _is_utf8(argument: str) -> bool:
@@ -107,8 +109,8 @@ def _not_utf8_message(error: UnicodeDecodeError, folders: list[Path]) -> str:
         before, match, _ = path.read_bytes().partition(error.object)
         if match:
             line = (before + match[: error.start]).count(b"\n") + 1
-            return f"{path}, line {line}: not UTF-8 ({error.reason})."
-    return f"a file of settings: not UTF-8 ({error})."
+            return f"{path}, line {line}: not UTF-8 ({error.reason}). Save the file as UTF-8."
+    return f"a file of settings: not UTF-8 ({error}). Save the file as UTF-8."
 
 
 def _check_name(override: Override, folders: list[Path]) -> None:
@@ -166,5 +168,5 @@ def _check_only_machine_keys(overrides: list[Override]) -> None:
             raise ConfigError(
                 f"{override.key_or_group}: cannot be set together with from_config, which gives "
                 f"every setting except {', '.join(MACHINE_KEYS)} and hydra "
-                f"(got {override.input_line}). Leave one of the two out."
+                f"(got {override.input_line}). Leave out one of the two."
             )

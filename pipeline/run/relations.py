@@ -47,7 +47,7 @@ def check_relations(config: PipelineConfig) -> None:
 
 
 def name_own_corpora(config: PipelineConfig) -> None:
-    """Name the user's own corpus in the test sets that are made of it, not its stand-in."""
+    """Set `corpus` of the test sets that are made from the user's own corpus to its name."""
     for test_set in config.task.test_sets.values():
         kind = KINDS_OF_TEST_SETS[config.task.family, test_set.kind]
         if kind.users_corpus is not None:
@@ -108,7 +108,9 @@ def _check_kinds(config: PipelineConfig) -> None:
         key = f"task.test_sets.{role}"
         kind = KINDS_OF_TEST_SETS.get((family, test_set.kind))
         if kind is None:
-            names = ", ".join(name for of, name in KINDS_OF_TEST_SETS if of == family)
+            names = ", ".join(
+                kind.name for kind in KINDS_OF_TEST_SETS.values() if kind.family == family
+            )
             raise ConfigError(
                 f"{key}.kind: must be a kind for task.family={family} (got {test_set.kind}). "
                 f"Choose one of {names}."
@@ -119,7 +121,7 @@ def _check_kinds(config: PipelineConfig) -> None:
 
 
 def _check_units(config: PipelineConfig) -> None:
-    """Imported subwords need all their files, and models that are trained already."""
+    """Imported subwords need all their files, and models that have been trained already."""
     units = config.data.units
     files = [name for name in units if name != "name"]  # type: ignore[attr-defined]
     given = [name for name in files if units[name] is not None]  # type: ignore[index]

@@ -119,7 +119,7 @@ class DataConfig:
 
 @dataclass
 class TestSetConfig:
-    """One test set: its role in the paper, and what stands in for it here."""
+    """One test set: how it is made, from which corpus, and how it is decoded and evaluated."""
 
     kind: str = _one_of(*dict.fromkeys(name for _, name in KINDS_OF_TEST_SETS))
     corpus: str = MISSING

@@ -66,7 +66,7 @@ MACHINE_KEYS = ("io", "part", "from_config", "tracking")
 
 @cache
 def schema() -> DictConfig:
-    """Return all keys with their types and defaults. Do not change it: it is made once."""
+    """Return all keys with their types and defaults. All callers share it, so do not change it."""
     return cast(DictConfig, OmegaConf.structured(PipelineConfig))
 
 
@@ -91,8 +91,8 @@ def typed(config: DictConfig) -> PipelineConfig:
 def typed_file(path: Path, machine: DictConfig, given: Sequence[str]) -> PipelineConfig:
     """Return the checked settings of a file that stage compose wrote.
 
-    Machine keys among `given` are taken from `machine`. Raises ConfigError naming the file and, if
-    a setting is wrong, the key, the rule and the value.
+    given: keys that the command line sets; machine keys among them are read from `machine`. Raises
+    ConfigError naming the file and, if a setting is wrong, the key, the rule and the value.
     """
     try:
         _refuse_aliases(path)

@@ -50,9 +50,9 @@ def metric_name(text: str) -> str:
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
     """Return a client and the id of the experiment `name`, which is created if necessary.
 
-    uri: an MLflow server, or None for the local store in the folder `root`, which one process at a
-    time may create. Raises MachineError if the server does not answer, the local store cannot be
-    used, or the experiment was deleted.
+    uri: an MLflow server, or None for the local store in the folder `root`. A lock lets one process
+    at a time create the local store. Raises MachineError if the server does not answer, the local
+    store cannot be used, or the experiment was deleted.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -81,8 +81,8 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     ):
         if not database.exists():
             _create_database(database)
-        place = (root / "mlartifacts" / name).resolve().as_uri()
-        return _with_experiment(MlflowClient(store), name, place)
+        artifact_location = (root / "mlartifacts" / name).resolve().as_uri()
+        return _with_experiment(MlflowClient(store), name, artifact_location)
 
 
 def _create_database(path: Path) -> None:

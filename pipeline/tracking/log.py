@@ -105,7 +105,7 @@ def ended(log: RunLog) -> Iterator[RunLog]:
 
 
 def register(client: MlflowClient, run_id: str, name: str, manifest: Path) -> None:
-    """Make a file that a run stores the newest version of the registered model `name`.
+    """Register a JSON file of a run as the newest version of the model `name`.
 
     If the newest version is already this file, no version is added.
     """
@@ -120,7 +120,7 @@ def register(client: MlflowClient, run_id: str, name: str, manifest: Path) -> No
         try:
             client.create_registered_model(name)
         except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # by another process
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":  # another process created it
                 raise
     source = f"{client.get_run(run_id).info.artifact_uri}/{manifest.name}"
     client.create_model_version(name, source, run_id, tags={"sha256": sha256})

@@ -33,9 +33,9 @@ _BATCH = 100
 def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Iterator[RunLog]:
     """Yield the run of a stage; inside a sweep it is a child of the sweep's run.
 
-    name: shown in MLflow, by default stage and task. The status is failed if the block raises.
-    Params are all settings, even those that the stage does not read: the beam of a decode tells the
-    metrics of two runs apart. Raises MachineError if MLflow fails.
+    name: shown in MLflow, by default stage and task. The status is failed if the block raises. All
+    settings are logged as params, even those that the stage does not read: the metrics of two runs
+    may differ because of the beam of their decodes. Raises MachineError if MLflow fails.
     """
     if not config.tracking.enabled:
         yield RunLog()
@@ -65,7 +65,7 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
 
 
 def open_parent(config: PipelineConfig) -> RunLog:
-    """Return the run of the sweep that this process is a job of; it does nothing outside of one."""
+    """Return the run of the sweep that this job belongs to; outside a sweep it logs nothing."""
     parent = sweep_parent()
     if parent is None or not config.tracking.enabled:
         return RunLog()
@@ -123,7 +123,7 @@ def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
     """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    place, context = ("fairseq", "training") if stage == "train" else ("test", "evaluation")
+    folder, context = ("fairseq", "training") if stage == "train" else ("test", "evaluation")
     return [
         DatasetInput(
             Dataset(
@@ -134,17 +134,17 @@ def datasets(prepared: Path, stage: str) -> list[DatasetInput]:
             ),
             [InputTag("mlflow.data.context", context)],
         )
-        for name, hashes in _hashes(prepared, place).items()
-        if place == "test" or name == "train"
+        for name, hashes in _hashes(prepared, folder).items()
+        if folder == "test" or name == "train"
     ]
 
 
-def _hashes(prepared: Path, place: str) -> dict[str, dict[str, str]]:
-    """Name of a set -> file -> sha256, for the files in `place`."""
+def _hashes(prepared: Path, folder: str) -> dict[str, dict[str, str]]:
+    """Return name of a set -> file -> sha256 for the files in a subfolder of `prepared`."""
     if not (prepared / "manifest.json").is_file():
         return {}
     artifact = Artifact(prepared, "prepare")
     sets: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in artifact.names(f"{place}/"):
+    for path in artifact.names(f"{folder}/"):
         sets[PurePosixPath(path).name.partition(".")[0]][path] = artifact.sha256(path)
     return dict(sets)

@@ -23,7 +23,7 @@ _PARENT_FILE = "mlflow_parent_run.txt"
 
 @dataclass(frozen=True)
 class Sweep:
-    """A multirun of this process.
+    """A multirun that this process started.
 
     folder: Hydra's folder of the sweep, with one folder per job; log: the run of the sweep.
     """
@@ -40,7 +40,8 @@ class SweepParent(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """Write the id of the sweep's run into the sweep's folder. Exit if MLflow fails."""
-        if any(str(one).startswith("part=") for one in config.hydra.overrides.task):
+        overrides = config.hydra.overrides.task
+        if any(str(override).startswith("part=") for override in overrides):
             return
         folder = Path(config.hydra.sweep.dir)
         try:
@@ -56,7 +57,7 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
         config.tracking.uri, Path(config.io.root), config.task.name
     )
     overrides = map(str, config.hydra.overrides.task)
-    swept = [override for override in overrides if not _is_of_machine(override)]
+    swept = [override for override in overrides if not _sets_machine_key(override)]
     name = " ".join(dict.fromkeys(["sweep", config.hydra.job.name, *swept]))
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
@@ -65,7 +66,7 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     return RunLog(client, run.info.run_id)
 
 
-def _is_of_machine(override: str) -> bool:
+def _sets_machine_key(override: str) -> bool:
     return override.lstrip("+~").partition("=")[0].partition(".")[0] in MACHINE_KEYS
 
 
@@ -97,7 +98,7 @@ def _close(at_end: Callable[[Sweep], None]) -> None:
 
 
 def sweep_parent() -> str | None:
-    """Return the id of the run of the sweep that this process is a job of."""
+    """Return the id of the run of the sweep that this job belongs to; None outside a sweep."""
     if not HydraConfig.initialized():
         return None
     path = Path(HydraConfig.get().sweep.dir) / _PARENT_FILE

@@ -112,7 +112,8 @@ def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
     )
     assert result.returncode == 0, result.stderr[-4000:]
     assert (
-        "left out, unless it is given: ensemble.also, decode.also" in result.stdout + result.stderr
+        "left out unless set on the command line: ensemble.also, decode.also"
+        in result.stdout + result.stderr
     )
     (cells,) = results.glob("sweep/nmt_ende/point-*/metrics/nmt_ende/cells.csv")
     frame = pd.read_csv(cells)

@@ -40,7 +40,7 @@ def test_a_model_may_be_in_two_ensembles_but_a_name_means_one_model() -> None:
     check_ensembles("kind", [first], [ensemble("b", member("seed_1", "x"))])
     with pytest.raises(DataError, match="ensemble b: its member seed_1 is another model"):
         check_ensembles("kind", [first], [ensemble("b", member("seed_1", "y"))])
-    with pytest.raises(DataError, match="ensemble a: name used twice"):
+    with pytest.raises(DataError, match="ensemble a: two ensembles have this name"):
         check_ensembles("kind", [first], [first])
 
 

@@ -56,7 +56,9 @@ def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> No
 
 def test_imported_models_need_no_seeds() -> None:
     assert plain(ensemble("ensemble=imported", experiment="demo").seeds) == []
-    with pytest.raises(ConfigError, match=r"ensemble\.seeds: ensemble random_init needs a seed"):
+    with pytest.raises(
+        ConfigError, match=r"ensemble\.seeds: must have a seed for ensemble random_init"
+    ):
         ensemble("ensemble.seeds=[]")
 
 

@@ -84,7 +84,7 @@ def test_an_unlisted_file_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(("name", "digest"), [("b", "3"), ("c", "1")])
 def test_an_input_that_it_was_not_made_from_is_named(name: str, digest: str, folder: Path) -> None:
-    outdated = rf"nmt_ende: not made from the present {name}\. Run python -m stages\.metrics again"
+    outdated = rf"nmt_ende: not made from the current {name}\. Run python -m stages\.metrics again"
     with pytest.raises(DataError, match=outdated):
         _metrics(folder).check(MADE_FROM | {name: digest})
 
