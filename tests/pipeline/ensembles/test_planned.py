@@ -97,6 +97,6 @@ def test_imported_models_are_numbered_from_one() -> None:
 
 
 def test_a_kind_that_is_not_registered_has_one_member_per_seed() -> None:
-    settings = _settings("ensemble._target_=tests.plugin.pieces.reversed_members")
+    settings = _settings("ensemble._target_=tests.plugin.functions.reversed_members")
     (main,) = planned_ensembles(settings.ensemble, settings.train).main
     assert len(main.members) == 2
