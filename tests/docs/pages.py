@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING and docs/ show: fenced blocks, and commands wherever they stand."""
+"""Read fenced blocks and commands from README, CONTRIBUTING and the pages of docs/."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# A block without a language holds commands.
+# A block without a language holds shell commands.
 SHELL = ("", "sh")
 _PROGRAMS = ("python", "make", "dvc", "mkdocs", "pytest", "ruff", "mypy", "pre-commit", "sacrebleu")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its title (a file to write, or `prints`) and its text."""
+    """A fenced block. Its title is the file to write, or `prints` for expected output."""
 
     language: str
     title: str
@@ -32,25 +32,25 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
-    found = []
+    fenced = []
     for token in tokens:
         if token.type == "fence":
             language, _, rest = token.info.partition(" ")
             title = re.search(r'title="(.*?)"', rest)
-            found.append(Block(language, title[1] if title else "", token.content))
-    return found
+            fenced.append(Block(language, title[1] if title else "", token.content))
+    return fenced
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The commands of a page, each as its words: of shell blocks, and those within sentences."""
+    """Return the commands of a page, split into words, from shell blocks and inline code."""
     shell = [block.text for block in blocks(page) if block.language in SHELL]
-    return [words for text in [*shell, *_within_sentences(page)] for words in split(text)]
+    return [words for text in [*shell, *_inline_commands(page)] for words in split(text)]
 
 
 def split(text: str) -> Iterator[list[str]]:
-    """The words of each simple command of a shell text, without what redirects its output."""
+    """Yield the words of each simple command of a shell text, without output redirections."""
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;<>")
         lexer.whitespace_split = True
@@ -68,7 +68,7 @@ def split(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def _within_sentences(page: Path) -> Iterator[str]:
+def _inline_commands(page: Path) -> Iterator[str]:
     for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
         for child in token.children or []:
             words = child.content.split()

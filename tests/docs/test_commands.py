@@ -1,7 +1,7 @@
-"""Every command that a page shows is of a known kind, and right as far as its kind can be tried.
+"""Commands on pages that are not run by tests.docs.test_sessions are of a known kind and valid.
 
-The pages of tests.docs.test_sessions are run; here a stage's overrides are composed and checked,
-make's targets and the options of other programs are looked up.
+The overrides of a stage are composed and checked. Targets of make and options of other programs
+must exist.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def _succeeds(command: list[str]) -> None:
 def _stage(words: tuple[str, ...]) -> None:
     stage, *arguments = words[2:]
     assert (ROOT / f"{stage.replace('.', '/')}.py").is_file()
-    flags = [one for one in arguments if one.startswith("-")]
+    flags = [argument for argument in arguments if argument.startswith("-")]
     assert not {*flags} - {"-m", "--multirun"} or arguments == ["--help"]
     check_overrides(arguments)
 
 
 def _make(words: tuple[str, ...]) -> None:
     _succeeds(["make", "--dry-run", *words[1:]])
-    parts = " ".join(words).partition("ONLY=")[2].split() if "bench" in words else []
-    for part in parts:
-        assert (ROOT / "tests" / "bench" / f"{part}.py").is_file()
+    benchmarks = " ".join(words).partition("ONLY=")[2].split() if "bench" in words else []
+    for benchmark in benchmarks:
+        assert (ROOT / "tests" / "bench" / f"{benchmark}.py").is_file()
 
 
 def _dvc(words: tuple[str, ...]) -> None:
@@ -77,7 +77,7 @@ def _dvc(words: tuple[str, ...]) -> None:
 
 
 def _environment(words: tuple[str, ...]) -> None:
-    """Variables, of the shell or of one command, which is then run: it is a line of Python."""
+    """Check assignments of variables; if a Python command follows them, run it."""
     assignments = [word for word in words if re.match(r"[A-Z_]+=", word)]
     command = [word for word in words if word not in ("export", *assignments)]
     assert assignments
@@ -102,7 +102,7 @@ def _test_set_of_sacrebleu(words: tuple[str, ...]) -> None:
 
 
 def _help(words: tuple[str, ...]) -> None:
-    """The command with --help: options and names of sub-commands before it are still read."""
+    """Run the command with --help: the options and sub-commands before it are still parsed."""
     program = sys.executable if words[0] == "python" else Path(words[0]).name
     _succeeds([program, *words[1:], "--help"])
 
@@ -127,26 +127,28 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("words", SHOWN, ids=" ".join)
-def test_command(words: tuple[str, ...]) -> None:
+def test_command_is_valid(words: tuple[str, ...]) -> None:
     kind = _kind(words)
-    assert kind in CHECKS, f"{SHOWN[words]}: {' '.join(words)} is a command of no known kind"
+    assert kind in CHECKS, f"{SHOWN[words]}: unknown kind of command ({' '.join(words)})"
     CHECKS[kind](words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_blocks_are_commands_or_of_a_known_language(page: Path) -> None:
+def test_blocks_are_commands_or_have_a_known_language(page: Path) -> None:
     for block in blocks(page):
         assert block.language in (*SHELL, "python", "yaml", "text"), block
         if block.language == "yaml":
             content = yaml.safe_load(block.text)
-            if "tasks" in content:  # what stands in conf/dag.yaml
+            if "tasks" in content:  # content of conf/dag.yaml
                 check_overrides(shlex.split(content["overrides"]))
         if block.language == "python":
-            assert page.name in SESSIONS, f"{page} shows Python, so it must be run"
+            assert page.name in SESSIONS, (
+                f"{page}: has a Python block but is not run. Add it to SESSIONS."
+            )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_that_are_named_exist(page: Path) -> None:
+def test_named_files_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:docs|conf|pipeline|stages|tests|\.ci)/[\w./-]+)`", text)
-    assert [one for one in named if not (ROOT / one).exists()] == []
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -1,6 +1,7 @@
-"""docs/published_models.md, followed from a folder of checkpoints to the tables, on stand-ins.
+"""Follow docs/published_models.md from a folder of checkpoints to the tables.
 
-What fairseq, sacrebleu and the corpora's publishers give is made up here: nothing is fetched.
+Tiny stand-ins replace the published checkpoints, sacrebleu's test sets and the corpora, so that
+nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.docs.pages import blocks
 from tests.published_models import CHECKPOINTS, publish
 
 FOLDER = "wmt18.en-de.ensemble"
-# The paper's settings, but on a processor, with hypotheses of a few words, on fewer sets.
+# The paper's settings on a CPU, with short hypotheses and fewer test sets.
 TINY = (
     *(f"~task.test_sets.{role}" for role in ("LTO", "TYPO", "CUT", "L-DEEN", "L-DEDE", "L-ENEN")),
     "decode.device=cpu",
@@ -48,7 +49,8 @@ _WORDS = {
 
 def _texts(language: str) -> list[str]:
     words = _WORDS[language]
-    return [f"{' '.join(one)}." for one in itertools.product(words[:2], words[2:4], words[4:])]
+    phrases = itertools.product(words[:2], words[2:4], words[4:])
+    return [f"{' '.join(sentence)}." for sentence in phrases]
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -56,26 +58,26 @@ def _write(path: Path, lines: list[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
-def _publishers_files(folder: Path) -> None:
+def _write_published_files(folder: Path) -> None:
     for name, target in (("wmt13", "de"), ("wmt14/full", "de"), ("wmt14/full", "fr")):
         stem = folder / "sacrebleu" / name / f"{name.replace('/', '_')}.en-{target}"
         _write(Path(f"{stem}.src"), _texts("en"))
         _write(Path(f"{stem}.ref"), _texts(target))
     data = folder / "paper_data"
-    for part, language in itertools.product(("dev", "test"), ("en", "de")):
-        path = data / "khresmoi-summary" / f"khresmoi-summary-{part}.{language}"
+    for split, language in itertools.product(("dev", "test"), ("en", "de")):
+        path = data / "khresmoi-summary" / f"khresmoi-summary-{split}.{language}"
         _write(path, _texts(language)[:3])
     for subset in ("test-clean", "test-other"):
-        lines = [f"1-2-{place} HE OPENS ROOM {place} OF MANY" for place in range(3)]
+        lines = [f"1-2-{index} HE OPENS ROOM {index} OF MANY" for index in range(3)]
         _write(data / "LibriSpeech" / subset / "1" / "2" / "1-2.trans.txt", lines)
     texts = [text for language in ("en", "de") for text in _texts(language)]
     publish(folder / FOLDER, texts, ("en", "de"))
 
 
 def _settings() -> list[str]:
-    """What the page puts into conf/dag.yaml, as a command line."""
+    """Return the settings that the page puts into conf/dag.yaml, as overrides."""
     page = ROOT / "docs" / "published_models.md"
-    (block,) = (one for one in blocks(page) if one.language == "yaml")
+    (block,) = (block for block in blocks(page) if block.language == "yaml")
     content = yaml.safe_load(block.text)
     (task,) = content["tasks"]
     return [
@@ -89,7 +91,7 @@ def _settings() -> list[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published")
-    _publishers_files(folder)
+    _write_published_files(folder)
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -110,12 +112,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_page_names_the_checkpoints_of_its_folder() -> None:
+def test_page_names_the_checkpoints_of_the_folder() -> None:
     checkpoints = ",".join(f"{FOLDER}/{name}" for name in CHECKPOINTS)
     assert f"ensemble.settings.checkpoints=[{checkpoints}]" in _settings()
 
 
-def test_ids_and_pieces_are_those_that_the_models_were_trained_with(folder: Path) -> None:
+def test_token_ids_and_subwords_are_those_of_the_published_dictionaries(folder: Path) -> None:
     prepared = folder / "outputs" / "prepare" / "nmt_ende"
     for language in ("en", "de"):
         name = f"dict.{language}.txt"
@@ -133,13 +135,14 @@ def test_ids_and_pieces_are_those_that_the_models_were_trained_with(folder: Path
     assert first["source"] == _texts("en")[0]
     tokens = f"{' '.join(first['source_pieces'])} ".replace("@@ ", "")
     assert tokens == "The old door &apos;s key opens the house . "
-    assert any(piece.endswith("@@") for piece in first["source_pieces"])
+    assert any(subword.endswith("@@") for subword in first["source_pieces"])
 
 
-def test_every_checkpoint_is_a_member_and_texts_are_detokenised(folder: Path) -> None:
+def test_every_checkpoint_is_a_member_and_hypotheses_are_detokenised(folder: Path) -> None:
     decoded = folder / "outputs" / "decode" / "nmt_ende"
     (ensemble,) = json.loads((decoded / "ensemble.json").read_text(encoding="utf-8"))
-    assert [[*one["checkpoints"]] for one in ensemble["members"]] == [[one] for one in CHECKPOINTS]
+    checkpoints = [[*member["checkpoints"]] for member in ensemble["members"]]
+    assert checkpoints == [[name] for name in CHECKPOINTS]
     with open_store(decoded / "imported.prex.newstest14" / "store.h5") as store:
         dictionary = (folder / FOLDER / "dict.de.txt").read_text(encoding="utf-8")
         assert store.vocab_size == dictionary.count("\n") + 4
@@ -149,17 +152,20 @@ def test_every_checkpoint_is_a_member_and_texts_are_detokenised(folder: Path) ->
     assert not any("@@ " in text or "&apos;" in text or text.endswith("@@") for text in texts)
 
 
-def test_tables_hold_numbers_of_the_ensemble(folder: Path) -> None:
+def test_tables_hold_the_numbers_of_the_ensemble(folder: Path) -> None:
     with (folder / "outputs" / "tables" / "results.csv").open(encoding="utf-8") as file:
         cells = [row for row in csv.DictReader(file) if row["task"] == "nmt_ende"]
     bleu = {
-        (one["ensemble"], one["hypotheses"]): one["value"]
-        for one in cells
-        if (one["table"], one["metric"]) == ("tab:nmt-bleu-asr-wer", "bleu")
-        and one["test_set"] == "newstest14"
+        (cell["ensemble"], cell["hypotheses"]): cell["value"]
+        for cell in cells
+        if (cell["table"], cell["metric"]) == ("tab:nmt-bleu-asr-wer", "bleu")
+        and cell["test_set"] == "newstest14"
     }
     assert {*bleu} == {("single", "-"), ("imported", "prex"), ("imported", "expr")}
     assert all(bleu.values())
-    detected = [one for one in cells if (one["table"], one["test_set"]) == (_DETECTION, "L-FR")]
-    assert {one["n"] for one in detected if one["value"]} == {"16"}  # of either newstest14
+    detection = [
+        cell for cell in cells if (cell["table"], cell["test_set"]) == (_DETECTION, "L-FR")
+    ]
+    # Eight sentences of L-FR and eight of newstest14.
+    assert {cell["n"] for cell in detection if cell["value"]} == {"16"}
     assert (folder / "outputs" / "report" / "index.html").stat().st_size > 10**4

@@ -1,4 +1,4 @@
-"""Pages that are run from top to bottom, in a folder of their own, at the size of a test."""
+"""Run the tutorial pages from top to bottom, each in its own folder, on tiny data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SESSIONS = {
     "your_own_model.md": None,
     "prex_expr.md": None,
 }
-# What makes the smoke experiment fit texts of a hundred sentences, and one test set.
+# Settings that fit the smoke experiment to a hundred sentences and one test set.
 LEFT_OUT = [
     "MED",
     "LTC",
@@ -53,12 +53,12 @@ TINY = (
     "metrics.resamples=0",
     "~report.figures",
 )
-# Said on a page that is run, and done already by whoever runs the tests.
+# Commands that whoever runs the tests has already run.
 INSTALLATION = (["make", "setup"], [".", ".venv/bin/activate"])
 
 
 @pytest.mark.parametrize("page", SESSIONS)
-def test_page(page: str, tmp_path: Path, help_packages: Path) -> None:
+def test_page_runs_and_prints_what_it_shows(page: str, tmp_path: Path, help_packages: Path) -> None:
     before = SESSIONS[page]
     tiny = [*TINY, f"data.packages='{help_packages}'"] if page == "tutorial.md" else []
     for name in filter(None, (before, page)):
@@ -87,7 +87,7 @@ def _write(block: Block, folder: Path) -> None:
 
 
 def _run(words: list[str], folder: Path, tiny: list[str]) -> str:
-    assert words[0] == "python", f"{' '.join(words)} is not run here"
+    assert words[0] == "python", f"{' '.join(words)}: only Python commands can be run here"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, *words[1:], *tiny],

@@ -1,4 +1,4 @@
-"""The site builds strictly and offline, and its pages say what the code says."""
+"""The site builds offline without warnings, and its pages agree with the code."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
-    elsewhere = re.compile(r'(?:src="|<link[^>]*href="|url\(["\']?)(?:https?:)?//[^"\')]*')
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
+    external = re.compile(r'(?:src="|<link[^>]*href="|url\(["\']?)(?:https?:)?//[^"\')]*')
     for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
-        assert not elsewhere.findall(path.read_text(encoding="utf-8")), path
+        assert not external.findall(path.read_text(encoding="utf-8")), path
 
 
 def _keys(schema: type, prefix: str = "") -> list[str]:
     hints = get_type_hints(schema)
     keys = []
-    for one in fields(schema):
-        key = f"{prefix}{one.name}"
-        nested = is_dataclass(hints[one.name])
-        keys += _keys(hints[one.name], f"{key}.") if nested else [key]
+    for field in fields(schema):
+        key = f"{prefix}{field.name}"
+        nested = is_dataclass(hints[field.name])
+        keys += _keys(hints[field.name], f"{key}.") if nested else [key]
     return keys
 
 
-def test_every_setting_has_a_row_with_its_meaning(site: Path) -> None:
+def test_settings_page_explains_every_setting(site: Path) -> None:
     text = (site / "settings.html").read_text(encoding="utf-8")
     rows = dict(re.findall(r"<tr>\s*<td><code>([\w.]+)</code></td>(.*?)</tr>", text, re.DOTALL))
     keys = _keys(PipelineConfig)
@@ -58,7 +58,7 @@ def test_every_setting_has_a_row_with_its_meaning(site: Path) -> None:
     assert [key for key in keys if rows[key].rstrip().endswith("<td></td>")] == []
 
 
-def test_every_option_is_shown(site: Path) -> None:
+def test_settings_page_shows_every_option(site: Path) -> None:
     text = (site / "settings.html").read_text(encoding="utf-8")
     for path in (ROOT / "conf").glob("*/**/*.yaml"):
         names = path.relative_to(ROOT / "conf").with_suffix("").parts
@@ -66,7 +66,7 @@ def test_every_option_is_shown(site: Path) -> None:
         assert any(f"<code>{option}</code>" in text for option in shown), shown
 
 
-def test_every_stage_is_among_the_commands(site: Path) -> None:
+def test_commands_page_has_every_stage(site: Path) -> None:
     text = (site / "commands.html").read_text(encoding="utf-8")
     for path in (ROOT / "stages").glob("*.py"):
         assert path.stem == "__init__" or f"python -m stages.{path.stem}" in text
@@ -75,7 +75,9 @@ def test_every_stage_is_among_the_commands(site: Path) -> None:
 def test_store_page_has_the_datasets_and_attributes_of_the_schema() -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(/\S+)` \| (.*?) \| (\w+) \|", text, re.MULTILINE)
-    assert rows == [(name, ", ".join(one.axes), one.dtype) for name, one in DATASETS.items()]
+    assert rows == [
+        (name, ", ".join(dataset.axes), dataset.dtype) for name, dataset in DATASETS.items()
+    ]
     attributes = text.partition("## Root attributes")[2]
     named = re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\|(.*?)\|", attributes, re.MULTILINE)))
     assert sorted(named) == sorted({*ATTRIBUTES, *CONSTANTS})
@@ -88,9 +90,9 @@ def test_measures_page_has_every_measure_with_its_formula(site: Path) -> None:
     assert sorted(rows) == sorted((measure.name, measure.formula) for measure in measures)
 
 
-def test_picture_of_the_imports_is_current() -> None:
+def test_diagram_of_imports_is_current() -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
-    message = "draw it again: python docs/architecture.py"
+    message = "The diagram is outdated. Run python docs/architecture.py."
     assert drawing["PICTURE"].read_text(encoding="utf-8") == drawing["picture"](), message
 
 

@@ -1,4 +1,4 @@
-"""One function of every kind that a user may add; each is named in one YAML file."""
+"""One function of each kind that a user can add. Each is named in one YAML file of conf/."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pipeline.store import Hypothesis, Store
 
 
 def short_training(job: TrainJob) -> None:
-    """A trainer with its own setting for the number of updates."""
+    """Train for the number of updates given by the setting `steps`."""
     train_member(replace(job, train={**job.train, "updates": job.train["settings"]["steps"]}))
 
 
 def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensemble]:
-    """An ensemble with the members of another kind in reverse order."""
+    """Return the ensembles of kind random_init with their members in reverse order."""
     return [
         replace(original, members=original.members[::-1])
         for original in members(train_folder, ensemble)
@@ -39,7 +39,7 @@ def reversed_members(train_folder: Path, ensemble: EnsembleConfig) -> list[Ensem
 def one_best(
     model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """A search that keeps only the best hypothesis of the beam."""
+    """Search with a beam and keep only the best hypothesis."""
     hypotheses = beam_search(model, sentences, combination, decode)
     return [best_first[:1] for best_first in hypotheses]
 
@@ -47,17 +47,17 @@ def one_best(
 def source_words(
     store: Store, beam: int, temperature: float, length_norm: bool
 ) -> NDArray[np.float64]:
-    """A measure: the number of words of the source."""
+    """Measure: the number of words of the source sentence."""
     return np.array([len(text.split()) for text in store.sources()], float)
 
 
 def word_count(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """A metric: the number of words of all hypotheses."""
+    """Metric: the number of words of all hypotheses."""
     return float(sum(len(text.split()) for text in hypotheses))
 
 
 def first_cell_table(cells: pd.DataFrame) -> Table:
-    """A table with the first cell that has a value."""
+    """Table: the first cell that has a value."""
     first = next(cell for cell in CellIndex(cells).cells if cell.value is not None)
     header = ((Heading("What"), Heading("Value")),)
     rows = (Row((first.column,), (TableCell(first),)),)

@@ -1,4 +1,4 @@
-"""A user's own trainer, ensemble, search, measure, metric and table need no edit of a stage."""
+"""A user adds a trainer, ensemble, search, measure, metric and table without editing a stage."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ OVERRIDES = [
 
 def _stage(name: str, root: Path, packages: Path) -> None:
     folders = [f"io.root='{root}'", f"data.packages='{packages}'"]
-    own = ["--config-dir", "tests/plugin/conf"]
+    config_dir = ["--config-dir", "tests/plugin/conf"]
     result = subprocess.run(
-        [sys.executable, "-m", f"stages.{name}", *own, *folders, *OVERRIDES],
+        [sys.executable, "-m", f"stages.{name}", *config_dir, *folders, *OVERRIDES],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -55,7 +55,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Path:
     return root
 
 
-def test_own_trainer_and_ensemble_are_used(root: Path) -> None:
+def test_added_trainer_and_ensemble_are_used(root: Path) -> None:
     trained = root / "train" / "nmt_ende" / "seed_0"
     assert sorted(path.name for path in trained.glob("update_*")) == [
         "update_00000002.safetensors",
@@ -65,12 +65,12 @@ def test_own_trainer_and_ensemble_are_used(root: Path) -> None:
         assert list(store.attributes["members"]) == ["seed_1", "seed_0"]
 
 
-def test_own_search_keeps_one_hypothesis(root: Path) -> None:
+def test_added_search_keeps_one_hypothesis(root: Path) -> None:
     with open_store(root / "decode" / "nmt_ende" / "mine.prex.newstest14" / "store.h5") as store:
         assert store.n_hypothesis == store.n_sentence == 8
 
 
-def test_own_measure_is_a_column_and_is_evaluated(root: Path) -> None:
+def test_added_measure_is_a_column_and_is_evaluated(root: Path) -> None:
     folder = root / "uncertainty" / "nmt_ende" / "mine.prex.newstest14"
     assert (pd.read_parquet(folder / "sequence.parquet")["source_words"] > 0).all()
     cells = (root / "metrics" / "nmt_ende" / "cells.csv").read_text(encoding="utf-8")
@@ -78,12 +78,12 @@ def test_own_measure_is_a_column_and_is_evaluated(root: Path) -> None:
     assert ",source_words,roc_auc," in cells
 
 
-def test_own_metric_is_a_cell(root: Path) -> None:
+def test_added_metric_is_a_cell(root: Path) -> None:
     with (root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as file:
         word_counts = [cell for cell in csv.DictReader(file) if cell["metric"] == "word_count"]
     assert {cell["test_set"] for cell in word_counts} >= {"newstest14"}
     assert all(float(cell["value"]) >= 0 for cell in word_counts)
 
 
-def test_own_table_is_written(root: Path) -> None:
+def test_added_table_is_written(root: Path) -> None:
     assert "Mine, of" in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")
