@@ -1,8 +1,8 @@
-"""`python -m tests.dry_run`: the paper's real models, as far as a CPU allows.
+"""`python -m tests.dry_run`: try the models of the paper on a CPU.
 
-Builds each task's model and checks its parameters; trains English-German for two updates on
-stand-in text with the real vocabulary; decodes three sentences with ten members, one at a time in
-memory; writes a statistics store and validates it.
+Build the model of each task and check its number of parameters. Train English-German for two
+updates on artificial text with a vocabulary of the real size. Decode three sentences with ten
+members, one at a time in memory. Write a store of token statistics and validate it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.run.settings import CONF, PipelineConfig, plain, typed
 PARAMETERS = {"nmt_ende": 217e6, "nmt_enfr": 217e6, "asr": 315e6}
 MAX_GIB = 24
 N_MEMBER, N_SENTENCE, N_TOKEN = 10, 3, 8
-# What a CPU cannot do or a dry run does not need; everything else is as in the paper.
+# Deviations from the paper: what a CPU cannot do or a dry run does not need.
 ON_CPU = (
     "train.updates=2",
     "train.processes=1",
@@ -41,13 +41,13 @@ ON_CPU = (
 
 
 def main() -> None:
-    """Run and time all steps; AssertionError if a result differs from the paper."""
+    """Run and time all steps. Raises AssertionError if a result differs from the paper."""
     for task in PARAMETERS:
         _step(f"parameters of {task}", lambda task=task: _parameters(_settings(f"task={task}")))
     settings = _settings(*ON_CPU)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        _step("stand-in text, 40,000 subwords", lambda: _prepare(folder / "data", settings))
+        _step("artificial text, 40,000 subwords", lambda: _prepare(folder / "data", settings))
         _step("two updates", lambda: _train(folder, settings))
         _step(f"three sentences, {N_MEMBER} members", lambda: _decode(folder, settings))
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -131,12 +131,12 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
     from pipeline.run.settings import implementation
     from pipeline.store import open_store, validate
-    from tests.whole_decode import decode_to_store
+    from tests.decode_to_store import decode_to_store
 
     dictionary = load_dictionary(folder / "data" / f"dict.{settings.task.target_language}.txt")
     names = tuple(f"seed_{seed}" for seed in settings.ensemble.seeds)
     assert len(names) == N_MEMBER
-    load = {name: _loader(folder / "member", dictionary, place) for place, name in enumerate(names)}
+    load = {name: _loader(folder / "member", dictionary, index) for index, name in enumerate(names)}
     searching = tuple(settings.decode.search_members)
     part = Part(
         "dry_run", "dry_run", "random_init", "random_init", names, "beam", "prex", searching, False
@@ -148,8 +148,8 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     )
     words = _words(settings)
     test_set = [
-        PreparedSentence(place, "source", None, words[place : place + N_TOKEN], None)
-        for place in range(N_SENTENCE)
+        PreparedSentence(index, "source", None, words[index : index + N_TOKEN], None)
+        for index in range(N_SENTENCE)
     ]
     attributes: dict[str, Any] = {
         "regime": "beam",
@@ -166,8 +166,8 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     return f"a valid store of {shape[0]} tokens, {path.stat().st_size / 1e3:.0f} kB"
 
 
-def _loader(folder: Path, dictionary: Any, place: int) -> Callable[[], FairseqMember]:
-    """Loader of a member: the trained weights, with noise of its own for all but the first."""
+def _loader(folder: Path, dictionary: Any, index: int) -> Callable[[], FairseqMember]:
+    """Return a loader of the trained weights, with noise for every member but the first."""
     import json
 
     import torch
@@ -178,9 +178,9 @@ def _loader(folder: Path, dictionary: Any, place: int) -> Callable[[], FairseqMe
 
     def load() -> FairseqMember:
         member = load_member(model, folder / "average.safetensors", dictionary, dictionary)
-        generator = torch.Generator().manual_seed(place)
+        generator = torch.Generator().manual_seed(index)
         with torch.no_grad():
-            for weight in member.model.parameters() if place else ():
+            for weight in member.model.parameters() if index else ():
                 if weight.dim() > 1:
                     row = torch.randn(weight.shape[-1], generator=generator)
                     weight += 0.1 * weight.std() * row

@@ -1,4 +1,4 @@
-"""The rows of a test set that the prepare stage wrote."""
+"""Read the rows of a test set that stage prepare wrote."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pipeline.data.text.test_sets import Row
 
 
 def read_rows(path: Path) -> list[Row]:
-    """All rows of a {role}.jsonl file."""
+    """Return all rows of a file {role}.jsonl."""
     with path.open(encoding="utf-8", newline="\n") as file:
         return [Row(**json.loads(line)) for line in file]

@@ -1,4 +1,4 @@
-"""A prepared speech task that is learnt in seconds: a unit is a pattern of frames, with noise."""
+"""A prepared speech task that is learnt in seconds: each word is a noisy pattern of frames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from tests.artifacts import list_files
 
-UNITS, BINS, PATTERN_FRAMES = 5, 8, 4
-_PATTERNS = np.random.default_rng(0).standard_normal((UNITS, PATTERN_FRAMES, BINS))
+WORDS, BINS, PATTERN_FRAMES = 5, 8, 4
+_PATTERNS = np.random.default_rng(0).standard_normal((WORDS, PATTERN_FRAMES, BINS))
 MODEL_SETTINGS = {
     "input_feat_per_channel": BINS,
     "position_rows": 8,
@@ -30,19 +30,20 @@ MODEL_SETTINGS = {
 def write_utterances(
     path: Path, count: int, seed: int, noise: float = 0.3, with_targets: bool = True
 ) -> list[list[int]]:
-    """Random utterances of 1 to 4 units; their units [utterance][unit], counted from 0."""
+    """Write random utterances of 1 to 4 words; return their word ids from 0, [utterance][word]."""
     random = np.random.default_rng(seed)
-    said = [random.integers(0, UNITS, random.integers(1, 5)).tolist() for _ in range(count)]
-    frames = [np.concatenate(_PATTERNS[units]) for units in said]
-    features = [one + noise * random.standard_normal(one.shape) for one in frames]
-    write_features(path, features, [[unit + 4 for unit in one] for one in said], with_targets)
-    return said
+    utterances = [random.integers(0, WORDS, random.integers(1, 5)).tolist() for _ in range(count)]
+    clean = [np.concatenate(_PATTERNS[words]) for words in utterances]
+    features = [frames + noise * random.standard_normal(frames.shape) for frames in clean]
+    tokens = [[word + 4 for word in words] for words in utterances]
+    write_features(path, features, tokens, with_targets)
+    return utterances
 
 
 def write_features(
     path: Path, features: list[Any], tokens: list[list[int]], with_targets: bool = True
 ) -> None:
-    """A file of utterances in the form that stage prepare leaves."""
+    """Write a file of utterances in the form of stage prepare."""
     with h5py.File(path, "w") as file:
         file["/utterance/frame_offset"] = np.cumsum([0, *map(len, features)])
         file["/frame/feature"] = np.concatenate(features).astype(np.float32)
@@ -53,29 +54,29 @@ def write_features(
 
 
 def prepare_toy(folder: Path, roles: dict[str, float], train: int = 1000) -> None:
-    """The folder of stage prepare, with test sets of 20 utterances: role -> noise of its frames."""
+    """Write a folder of stage prepare; each role has its noise and a test set of 20 utterances."""
     (folder / "fairseq").mkdir(parents=True)
     (folder / "test").mkdir()
-    units = "".join(f"▁w{unit} 1\n" for unit in range(UNITS))
-    (folder / "fairseq" / "dict.en.txt").write_text(units, encoding="utf-8")
+    dictionary = "".join(f"▁w{word} 1\n" for word in range(WORDS))
+    (folder / "fairseq" / "dict.en.txt").write_text(dictionary, encoding="utf-8")
     write_utterances(folder / "fairseq" / "train.h5", train, seed=0)
     write_utterances(folder / "fairseq" / "valid.h5", 30, seed=1)
     for seed, (role, noise) in enumerate(roles.items(), start=2):
         path = folder / "test" / f"{role}.h5"
-        said = write_utterances(path, 20, seed, noise, with_targets=False)
+        utterances = write_utterances(path, 20, seed, noise, with_targets=False)
         with path.with_suffix(".jsonl").open("w", encoding="utf-8") as file:
-            for place, one in enumerate(said):
+            for index, words in enumerate(utterances):
                 row = {
-                    "id": place,
-                    "source": f"{place:02d}.wav",
-                    "reference": " ".join(f"w{unit}" for unit in one),
+                    "id": index,
+                    "source": f"{index:02d}.wav",
+                    "reference": " ".join(f"w{word}" for word in words),
                     "source_pieces": [],
-                    "reference_pieces": [f"▁w{unit}" for unit in one],
-                    "n_frame": PATTERN_FRAMES * len(one),
+                    "reference_pieces": [f"▁w{word}" for word in words],
+                    "n_frame": PATTERN_FRAMES * len(words),
                 }
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def write_toy_manifest(folder: Path, absent: dict[str, str]) -> None:
-    """The manifest of a prepared folder as it is now."""
+    """Write the manifest of the prepared folder with its present files."""
     list_files(folder, "prepare", {"absent_sets": absent})

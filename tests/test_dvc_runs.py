@@ -1,4 +1,4 @@
-"""What DVC runs: what an edit touches, and the points of a sweep as experiments in its queue."""
+"""DVC runs the stages that an edit affects, and the points of a sweep as queued experiments."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def run(folder: Path, *command: str) -> str:
 
 
 def reproduced(folder: Path) -> list[str]:
-    """Run `dvc repro`; the stages that ran."""
+    """Run `dvc repro`; return the stages that ran."""
     return sorted(set(re.findall(r"Running stage '(\w+)", run(folder, *DVC, "repro"))))
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> list[str]:
-    """Few sentences and sets, and without intervals, as a sweep is unless they are given."""
-    packages = tmp_path_factory.mktemp("no_space") / "packages"  # nothing here needs quotes
+    """Return settings with few sentences and test sets, and without intervals, as in a sweep."""
+    packages = tmp_path_factory.mktemp("no_space") / "packages"  # so that the path needs no quotes
     packages.symlink_to(help_packages)
     return [*SETTINGS, f"data.packages={packages}", "metrics.resamples=0"]
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory, settings: list[str]) -> Path:
-    """The repository in a folder of its own, with a whole run of one task."""
+    """Copy the repository and run all stages of one task."""
     clone = tmp_path_factory.mktemp("dvc") / "clone"
     copy_repository(clone, "fault", " ".join(settings))
     assert {"train", "decode", "tables"} < {*reproduced(clone)}
@@ -54,7 +54,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-def test_an_edit_runs_the_stages_that_read_it(clone: Path) -> None:
+def test_edit_reruns_the_stages_that_read_it(clone: Path) -> None:
     assert reproduced(clone) == []
     after_decoding = ["compose", "metrics", "tables", "uncertainty"]
     temperature = clone / "conf" / "uncertainty" / "default.yaml"
@@ -70,7 +70,8 @@ def test_queued_experiments_give_the_numbers_of_a_sweep(clone: Path, settings: l
     run(clone, "git", "add", "--all")
     run(clone, "git", "commit", "--quiet", "--message", "members")
     points = ",".join(
-        f'"{" ".join(settings)} uncertainty.temperature={one}"' for one in TEMPERATURES
+        f'"{" ".join(settings)} uncertainty.temperature={temperature}"'
+        for temperature in TEMPERATURES
     )
     queued = (*DVC, "exp", "run", "--queue", "-S", f"conf/dag.yaml:overrides={points}", "metrics")
     run(clone, *queued)
@@ -92,12 +93,12 @@ def test_queued_experiments_give_the_numbers_of_a_sweep(clone: Path, settings: l
 
 
 def _shown(clone: Path) -> dict[str, dict[str, float]]:
-    """Name -> headline numbers of each experiment that has run, as `dvc exp show` has them."""
+    """Return name -> headline numbers of each experiment that `dvc exp show` lists."""
     ((_, *branches),) = [json.loads(run(clone, *DVC, "exp", "show", "--json"))]
-    found = {}
+    headlines = {}
     for branch in branches:
         for experiment in branch["experiments"] or []:
-            (one,) = experiment["revs"]
-            metrics = one["data"]["metrics"][f"outputs/{HEADLINE}"]
-            found[one["name"]] = metrics["data"]
-    return found
+            (revision,) = experiment["revs"]
+            metrics = revision["data"]["metrics"][f"outputs/{HEADLINE}"]
+            headlines[revision["name"]] = metrics["data"]
+    return headlines

@@ -1,4 +1,4 @@
-"""A clean machine installs the tested versions: pinned, complete, without conflicts."""
+"""constraints.txt pins every dependency to a tested version, completely and without conflicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from pipeline.run.settings import ROOT
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-_ASKED_FOR = [
+_REQUIREMENTS = [
     Requirement(text)
     for group in (_PROJECT["dependencies"], *_PROJECT["optional-dependencies"].values())
     for text in group
@@ -20,39 +20,39 @@ _ASKED_FOR = [
 
 
 def _tested() -> dict[str, str]:
-    """Name -> version of constraints.txt."""
+    """Return name -> version of every package in constraints.txt."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line.split("==") for line in lines if line and not line.startswith("#")]
     return {canonicalize_name(name): version for name, version in pins}
 
 
-@pytest.mark.parametrize("requirement", _ASKED_FOR, ids=str)
+@pytest.mark.parametrize("requirement", _REQUIREMENTS, ids=str)
 def test_case_23_requirement_is_pinned_to_the_tested_version(
     requirement: Requirement,
 ) -> None:
     assert str(requirement.specifier) == f"=={_tested()[canonicalize_name(requirement.name)]}"
 
 
-def test_case_23_tested_set_is_complete_and_consistent() -> None:
-    """Every dependency of a package in the set is in the set, in an allowed version.
+def test_case_23_pinned_set_is_complete_and_consistent() -> None:
+    """Every dependency of a pinned package is pinned to an allowed version.
 
-    Then pip has exactly one choice for each package.
+    pip then has exactly one choice for each package.
     """
     tested = _tested()
-    waiting, seen = list(_ASKED_FOR), set()
+    waiting, seen = list(_REQUIREMENTS), set()
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
         if (name, *sorted(requirement.extras)) in seen:
             continue
         seen.add((name, *sorted(requirement.extras)))
-        assert name in tested, f"{requirement} is in no line of constraints.txt"
+        assert name in tested, f"constraints.txt: {requirement} is missing"
         assert requirement.specifier.contains(tested[name], prereleases=True), requirement
         waiting += _dependencies(name, requirement.extras)
 
 
 def _dependencies(name: str, extras: set[str]) -> list[Requirement]:
-    """Return what a package needs on this machine; nothing if it is not installed."""
+    """Return what a package requires on this machine, or nothing if it is not installed."""
     try:
         needed = map(Requirement, distribution(name).requires or [])
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The whole pipeline at smoke size, by `dvc repro` in a fresh copy of the repository."""
+"""Run the complete pipeline at smoke size by `dvc repro` in a fresh copy of the repository."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository in a folder of its own, set to smoke size."""
+    """Copy the repository and choose the smoke experiment."""
     folder = tmp_path_factory.mktemp("fresh") / "clone"
-    # Downloads are shared with the repository's own, so that a second test run needs no network.
+    # The copy uses the downloads of the repository, so that a second test run needs no network.
     overrides = (
         f"data.downloads={ROOT / 'outputs' / 'downloads'}",
         "+ensemble@ensemble.also.checkpoint=checkpoint",
@@ -41,7 +41,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _repro(folder: Path) -> list[str]:
-    """Run `dvc repro`; the stages that ran."""
+    """Run `dvc repro`; return the stages that ran."""
     result = subprocess.run(
         [sys.executable, "-m", "dvc", "repro"],
         cwd=folder,
@@ -74,10 +74,10 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
     with_cells = {cell["table"].replace(":", "_") for cell in cells}
     assert with_cells == {name for name in TABLES if "released" not in name}  # metrics=released
     for cell in cells:
-        # A value with a reason: a measure that tells nothing apart, as the copied share of models
-        # that copy nothing.
-        idle = cell["reason"] == CONSTANT and cell["value"] == "50"
-        assert bool(cell["value"]) != bool(cell["reason"]) or idle, cell
+        # A measure that is constant has a value and a reason, for example the copied share of
+        # models that copy nothing.
+        constant = cell["reason"] == CONSTANT and cell["value"] == "50"
+        assert bool(cell["value"]) != bool(cell["reason"]) or constant, cell
         assert cell["value"].lower() not in ("nan", "inf", "-inf"), cell
     assert sum(bool(cell["value"]) for cell in cells) > len(cells) / 2
 
@@ -85,6 +85,12 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
 @pytest.mark.usefixtures("first_run")
 def test_no_output_holds_a_path_or_host_of_this_machine(clone: Path) -> None:
     for path in (clone / "outputs").rglob("*"):
-        inside = path.relative_to(clone / "outputs").parts[0]
-        if path.is_file() and inside not in ("hydra", "logs", "config", "mlflow.db", "mlartifacts"):
+        top_level = path.relative_to(clone / "outputs").parts[0]
+        if path.is_file() and top_level not in (
+            "hydra",
+            "logs",
+            "config",
+            "mlflow.db",
+            "mlartifacts",
+        ):
             assert str(clone).encode() not in path.read_bytes(), path

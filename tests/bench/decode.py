@@ -122,7 +122,7 @@ def decode_many(count: int, path: Path) -> None:
     from pipeline.decoding.blocks import Decoder
     from pipeline.decoding.test_set import read_test_set
     from pipeline.run.settings import DumpConfig
-    from tests.whole_decode import decode_to_store
+    from tests.decode_to_store import decode_to_store
 
     torch.set_num_threads(1)
     dictionary, models = random_models(300, 2)

@@ -1,4 +1,4 @@
-"""One undisturbed run, with which every disturbed run is compared."""
+"""One undisturbed run of the pipeline; every disturbed run is compared with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.small_run import STAGES, SmallRun
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A complete run; for each stage, its seconds and the number of files it put in place."""
+    """A complete run, with the duration and the number of moved files of each stage."""
 
     run: SmallRun
     seconds: dict[str, float]
@@ -34,24 +34,24 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -
 
 
 def _measured(run: SmallRun) -> tuple[dict[str, float], dict[str, int]]:
-    """Run all stages; return their seconds and the numbers of files they put in place."""
+    """Run all stages; return their durations and the numbers of files they moved into place."""
     seconds, files = {}, {}
     for stage in STAGES:
         start = time.monotonic()
         run.finish(stage)
         seconds[stage] = time.monotonic() - start
-        files[stage] = run.placed()
+        files[stage] = run.files_moved()
     return seconds, files
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _processes_of_their_own(side_by_side: None) -> None:
-    """Run jobs in their own processes."""
+    """Let every stage run its jobs in separate processes."""
 
 
 @pytest.fixture
 def moments(request: pytest.FixtureRequest) -> int:
-    """Return at how many moments each stage is killed."""
+    """Return how often each stage is killed, each time at another moment."""
     return int(request.config.getoption("moments"))
 
 

@@ -1,4 +1,4 @@
-"""The pipeline at its smallest, stage by stage in one folder, to be disturbed."""
+"""A tiny pipeline run that tests can start stage by stage, interrupt and compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import psutil
 from pipeline.run.settings import ROOT
 
 HELD = Path(__file__).with_name("held")
-# Stage -> the folders of its results, in the order in which the stages run.
+# Stage -> its output folders, in the order in which the stages run.
 OUTS = {
     "prepare": ["prepare"],
     "train": ["train"],
@@ -49,7 +49,7 @@ _FIGURES_LEFT_OUT = (
     "sensitivity_to_temperature",
     "ablation",
 )
-# Beside experiment=fault.
+# Overrides in addition to experiment=fault.
 SETTINGS = [
     "data.train_sentences=null",
     "data.vocabulary_size=100",
@@ -64,13 +64,13 @@ SETTINGS = [
 
 @dataclass(frozen=True)
 class SmallRun:
-    """root: the folder of results; packages: the Debian packages that it is made from."""
+    """A run with results below `root`, prepared from the Debian packages in `packages`."""
 
     root: Path
     packages: Path
 
-    def before(self, stage: str, root: Path) -> SmallRun:
-        """A run in another folder that has the results of all stages before `stage`."""
+    def copy_before(self, stage: str, root: Path) -> SmallRun:
+        """Copy the results of all stages before `stage` to another root; return that run."""
         for earlier in STAGES[: STAGES.index(stage)]:
             for out in OUTS[earlier]:
                 shutil.copytree(self.root / out, root / out)
@@ -78,9 +78,9 @@ class SmallRun:
         return SmallRun(root, self.packages)
 
     def command(self, stage: str, *overrides: str) -> list[str]:
-        own = [f"data.packages='{self.packages}'", f"io.root='{self.root}'"]
+        folders = [f"data.packages='{self.packages}'", f"io.root='{self.root}'"]
         program = [sys.executable, "-m", f"stages.{stage}", "experiment=fault"]
-        return [*program, *SETTINGS, *own, *overrides]
+        return [*program, *SETTINGS, *folders, *overrides]
 
     @contextmanager
     def started(
@@ -91,12 +91,12 @@ class SmallRun:
         held_before: int | None = None,
         preexec_fn: Callable[[], object] | None = None,
     ) -> Iterator[subprocess.Popen[str]]:
-        """A stage that runs in a session of its own, which is killed at the end of the block.
+        """Start a stage in its own session, which is killed at the end of the `with` block.
 
-        path: where Python looks for modules first. held_before: the run waits, for minutes, before
-        it puts the file of this number in place.
+        Python searches the folder `path` for modules first. The run pauses for minutes before it
+        moves file number `held_before` into place.
         """
-        self._placed.unlink(missing_ok=True)
+        self._move_counter.unlink(missing_ok=True)
         held = {} if held_before is None else {"HELD_BEFORE": str(held_before)}
         process = subprocess.Popen(
             self.command(stage, *overrides),
@@ -119,8 +119,8 @@ class SmallRun:
             out, err = process.communicate(timeout=300)
         assert process.returncode == 0, out[-2000:] + err[-4000:]
 
-    def made(self, stage: str) -> Mapping[str, str]:
-        """Path -> sha256 of every file that the stage made, hidden and beside its outs too."""
+    def digests(self, stage: str) -> Mapping[str, str]:
+        """Return path -> sha256 of every file of the stage, including hidden files and folders."""
         outs = [path for out in OUTS[stage] for path in (out, *self.root.glob(f".{out}.*"))]
         return {
             path.relative_to(self.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -129,24 +129,23 @@ class SmallRun:
             if path.is_file()
         }
 
-    def shows(self, stage: str) -> Mapping[str, str]:
-        """The files of `made` that a reader could take for results.
-
-        What is hidden, or in a hidden folder, is half made by design, until the next run.
-        """
-        return {path: one for path, one in self.made(stage).items() if "/." not in f"/{path}"}
+    def visible_digests(self, stage: str) -> Mapping[str, str]:
+        """Return `digests` without hidden files and folders, which may be incomplete by design."""
+        return {
+            path: digest for path, digest in self.digests(stage).items() if "/." not in f"/{path}"
+        }
 
     @property
-    def _placed(self) -> Path:
-        return self.root.with_name(f"{self.root.name}.placed")
+    def _move_counter(self) -> Path:
+        return self.root.with_name(f"{self.root.name}.moved")
 
-    def placed(self) -> int:
-        """How many files the last run that was started has put in place, or waits to."""
-        return self._placed.stat().st_size if self._placed.exists() else 0
+    def files_moved(self) -> int:
+        """Return how many files the last run has moved into place or is about to move."""
+        return self._move_counter.stat().st_size if self._move_counter.exists() else 0
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Wait for something that `process` does; an error where it ends before."""
+    """Wait until `process` fulfils the condition; fail if it ends earlier."""
     for _ in range(12000):
         if condition():
             return
@@ -156,9 +155,9 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """kill -9 for a process and all that it started, whatever groups they are in."""
-    while own := [pid for pid in psutil.pids() if _session_of(pid) == process.pid]:
-        for pid in own:
+    """Send SIGKILL to a process and all its descendants, whatever process group they are in."""
+    while members := [pid for pid in psutil.pids() if _session_of(pid) == process.pid]:
+        for pid in members:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.poll()

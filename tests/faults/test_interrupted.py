@@ -16,7 +16,7 @@ from tests.faults.small_run import wait_until
 def test_interrupted_stage_keeps_only_complete_results(
     how: signal.Signals, any_stage: str, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    run = undisturbed.run.before(any_stage, tmp_path / "outputs")
+    run = undisturbed.run.copy_before(any_stage, tmp_path / "outputs")
     # A shell's background jobs inherit an ignored SIGINT, and so would the run.
     file = random.Random(f"{any_stage} {how}").randint(1, undisturbed.files[any_stage])
     with run.started(
@@ -24,18 +24,18 @@ def test_interrupted_stage_keeps_only_complete_results(
         held_before=file,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        wait_until(lambda: run.placed() >= file, process)
+        wait_until(lambda: run.files_moved() >= file, process)
         process.send_signal(how)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 128 + how, err
     assert err == (
         f"error: stage {any_stage}: interrupted; finished parts are kept and the next run resumes\n"
     )
-    whole = undisturbed.run.made(any_stage)
-    assert run.shows(any_stage).items() <= whole.items()
+    complete = undisturbed.run.digests(any_stage)
+    assert run.visible_digests(any_stage).items() <= complete.items()
     assert "interrupted" in (run.root / "logs" / _log_of(any_stage)).read_text()
     run.finish(any_stage)
-    assert run.made(any_stage) == whole
+    assert run.digests(any_stage) == complete
 
 
 def _log_of(stage: str) -> str:

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of training, then `dvc repro`: the weights of an undisturbed run."""
+"""Training killed by SIGKILL and resumed by `dvc repro` gives the weights of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import copy_repository, environment_of_copy
 from tests.faults.conftest import Undisturbed
 from tests.faults.small_run import SETTINGS
 
-# Python runs this at its start: whatever is about to complete the file waits there to be killed.
+# Python imports this at startup: a process that is about to complete the file waits to be killed.
 STOP_BEFORE = """
 import os, pathlib, time
 replace = pathlib.Path.replace
@@ -34,12 +34,12 @@ REPRO = [sys.executable, "-m", "dvc", "repro", "train"]
 def clone(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> Path:
     folder = tmp_path_factory.mktemp("killed") / "clone"
     overrides = [*SETTINGS, f"data.packages='{help_packages}'"]
-    copy_repository(folder, "fault", " ".join(f'"{one}"' for one in overrides))
+    copy_repository(folder, "fault", " ".join(f'"{override}"' for override in overrides))
     return folder
 
 
 def _kill_before(file: str, clone: Path, folder: Path) -> None:
-    """Start `dvc repro` and kill all its processes when one is about to complete `file`."""
+    """Start `dvc repro` and kill all its processes when a process is about to complete `file`."""
     (folder / "sitecustomize.py").write_text(STOP_BEFORE)
     stopped = folder / "stopped"
     environment = environment_of_copy() | {
@@ -53,7 +53,7 @@ def _kill_before(file: str, clone: Path, folder: Path) -> None:
         while not stopped.exists() and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         reached = stopped.exists()
-        # DVC first: it would write to its own files when what it has started ends.
+        # Kill DVC first, or it would update its own files when its child processes end.
         for process in [run, *psutil.Process(run.pid).children(recursive=True)]:
             process.kill()
         run.wait()
@@ -70,12 +70,12 @@ def _weights(folder: Path) -> dict[str, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("file", ["state_00000012.pt", "average.safetensors"])
-def test_case_19_killed_training_goes_on(
+def test_case_19_killed_training_resumes(
     file: str, clone: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    whole = undisturbed.run.root / "train" / "nmt_ende"
+    complete = undisturbed.run.root / "train" / "nmt_ende"
     trained = clone / "outputs" / "train" / "nmt_ende"
-    for seed in (1, 2):  # of the case before
+    for seed in (1, 2):  # left by the previous case
         (trained / f"seed_{seed}" / "manifest.json").unlink(missing_ok=True)
     _kill_before(file, clone, tmp_path)
     assert (
@@ -87,9 +87,9 @@ def test_case_19_killed_training_goes_on(
     )
     assert again.returncode == 0, again.stdout[-2000:] + again.stderr[-4000:]
     assert "resumes after update" in again.stdout + again.stderr
-    assert _weights(trained) == _weights(whole)
+    assert _weights(trained) == _weights(complete)
     assert (trained / "seed_1" / "curve.csv").read_bytes() == (
-        whole / "seed_1" / "curve.csv"
+        complete / "seed_1" / "curve.csv"
     ).read_bytes()
 
 

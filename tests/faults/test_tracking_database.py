@@ -1,4 +1,4 @@
-"""kill -9 while MLflow's database is made: the next run makes it."""
+"""A run killed while it creates MLflow's database does not stop the next run from doing so."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ print(open_experiment(None, Path(sys.argv[1]), "nmt_ende")[1])
 """
 
 
-@pytest.mark.parametrize("moment", ["begun", "whole and not yet in place"])
-def test_killed_while_the_database_is_made(moment: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["being written", "complete but not moved into place"])
+def test_database_is_created_after_a_killed_attempt(moment: str, tmp_path: Path) -> None:
     root = tmp_path / "outputs"
-    building, placed = root / ".mlflow.db.building", root.with_name("outputs.placed")
+    building, move_counter = root / ".mlflow.db.building", root.with_name("outputs.moved")
     command = [sys.executable, "-c", _OPEN, str(root)]
     environment = {**os.environ, "PYTHONPATH": f"{HELD}:{ROOT}", "HELD": str(root)}
     first = subprocess.Popen(
@@ -34,7 +34,7 @@ def test_killed_while_the_database_is_made(moment: str, tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wanted = building if moment == "begun" else placed
+        wanted = building if moment == "being written" else move_counter
         while not (wanted.exists() and wanted.stat().st_size):
             assert first.poll() is None
             time.sleep(0.001)

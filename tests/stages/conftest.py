@@ -1,4 +1,4 @@
-"""What tests of several stages need."""
+"""Fixtures for the tests of stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.stages.trained_members import prepare_and_train
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of results with prepared data and two random members, one a module of tests."""
+    """Make a root folder with prepared data and two random members."""
     root = tmp_path_factory.mktemp("out puts: 日本")
     prepare_and_train(root)
     return root

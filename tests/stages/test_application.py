@@ -1,4 +1,4 @@
-"""How a stage runs: help, errors, the settings it may read, its parts, one run at a time."""
+"""How a stage runs: help, errors, declared settings, parts, and one run at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
-# A stage for tests, with the name of a stage in dvc.yaml, so that its params are read from there.
+# A stage for tests. It has the name of a stage in dvc.yaml, whose params apply.
 STAGE = """
 import os, sys, time
 from pathlib import Path
@@ -54,7 +54,7 @@ def _script(folder: Path, name: str, body: str) -> Path:
     return path
 
 
-def test_help_shows_the_groups() -> None:
+def test_help_shows_the_config_groups() -> None:
     result = _run("-m", "stages.decode", "--help")
     assert result.returncode == 0
     for words in ("decode: beam", "mc_dropout, random_init", "experiment: demo", "laptop"):
@@ -97,7 +97,7 @@ def test_log_has_seeds_and_threads(tmp_path: Path) -> None:
         ("raise OSError(28, 'full')", "cannot be read or written (No space left on device)"),
     ],
 )
-def test_error_of_the_system_is_one_line(body: str, rule: str, tmp_path: Path) -> None:
+def test_system_error_is_one_line(body: str, rule: str, tmp_path: Path) -> None:
     script = _script(tmp_path, "compose", body.format(path=str(tmp_path)))
     result = _run(str(script), f"io.root={tmp_path / 'out'}")
     assert result.returncode == 1
@@ -114,7 +114,7 @@ def test_stage_sees_only_its_declared_keys(tmp_path: Path) -> None:
     assert "decode: not among the params of stage train in dvc.yaml" in result.stderr
 
 
-def test_from_config_is_where_settings_come_from(tmp_path: Path) -> None:
+def test_from_config_sets_the_settings(tmp_path: Path) -> None:
     composed = _run("-m", "stages.compose", "train.updates=777", f"io.root={tmp_path / 'a: b'}")
     assert composed.returncode == 0, composed.stderr
     resolved = tmp_path / "a: b" / "config" / "nmt_ende" / "resolved.yaml"
@@ -152,13 +152,13 @@ def test_part_of_a_stage_without_parts_is_refused(tmp_path: Path) -> None:
 
 
 def test_hostile_yaml_tag_in_resolved_settings_runs_nothing(tmp_path: Path) -> None:
-    made, path = tmp_path / "made", tmp_path / "resolved.yaml"
-    path.write_text(f'seed: !!python/object/apply:os.mkdir ["{made}"]')
+    harm, path = tmp_path / "harm", tmp_path / "resolved.yaml"
+    path.write_text(f'seed: !!python/object/apply:os.mkdir ["{harm}"]')
     result = _run("-m", "stages.train", f"from_config={path}", f"io.root={tmp_path}")
     assert result.returncode == 1
     assert "could not determine a constructor" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    assert not made.exists()
+    assert not harm.exists()
 
 
 def test_missing_from_config_is_named(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ PARTS = """
 parts = dict.fromkeys("abc", made_by("train"))
 folder = PartFolder(Path(config.io.root) / "train" / "parts", "train", parts)
 if config.part is None:
-    print("made", run_parts(config, folder, int(os.environ.get("PARTS_PER_JOB", "1"))))
-elif config.part == "b" and not (Path(config.io.root) / "mended").exists():
+    print("ran", run_parts(config, folder, int(os.environ.get("PARTS_PER_JOB", "1"))))
+elif config.part == "b" and not (Path(config.io.root) / "repaired").exists():
     raise DataError("b is broken")
 else:
     with folder.building(config.part) as out:
@@ -180,7 +180,7 @@ else:
 """
 
 
-def _stage_of_parts(folder: Path) -> None:
+def _write_stage_with_parts(folder: Path) -> None:
     package = folder / "code" / "stages"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text((ROOT / "stages" / "__init__.py").read_text())
@@ -188,18 +188,18 @@ def _stage_of_parts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out puts: 日本", "a,b=c 'd' (é)"])
-def test_case_17_parts_are_made_below_any_path(name: str, tmp_path: Path) -> None:
-    _stage_of_parts(tmp_path)
+def test_case_17_parts_are_written_below_any_path(name: str, tmp_path: Path) -> None:
+    _write_stage_with_parts(tmp_path)
     root = tmp_path / name
     root.mkdir()
-    (root / "mended").write_text("")
+    (root / "repaired").write_text("")
     quoted = str(root).replace("'", "\\'")
     command = ("-m", "stages.train", f"io.root='{quoted}'")
     done = _run(*command, path=tmp_path / "code", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "made ['a', 'b', 'c']" in done.stdout
-    made = root / "train" / "parts"
-    assert {path.name for path in made.iterdir()} == {"a", "b", "c", "manifest.json"}
+    assert "ran ['a', 'b', 'c']" in done.stdout
+    parts = root / "train" / "parts"
+    assert {path.name for path in parts.iterdir()} == {"a", "b", "c", "manifest.json"}
     assert {path.name for path in tmp_path.iterdir()} == {"code", name}
 
 
@@ -208,7 +208,7 @@ def test_failed_part_is_named_and_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_per_job: int
 ) -> None:
     monkeypatch.setenv("PARTS_PER_JOB", str(parts_per_job))
-    _stage_of_parts(tmp_path)
+    _write_stage_with_parts(tmp_path)
     root = tmp_path / "out"
     command = ("-m", "stages.train", f"io.root={root}", "train.updates=901")
     failed = _run(*command, path=tmp_path / "code", cwd=tmp_path)
@@ -217,12 +217,12 @@ def test_failed_part_is_named_and_the_others_are_kept(
     assert "error: b is broken" in failed.stderr
     for part in ("a", "c"):
         assert (root / "train" / "parts" / part / "updates").read_text() == "901"
-    (root / "mended").write_text("")
-    mended = _run(*command, path=tmp_path / "code", cwd=tmp_path)
-    assert mended.returncode == 0, mended.stderr
-    assert "made ['b']" in mended.stdout
+    (root / "repaired").write_text("")
+    repaired = _run(*command, path=tmp_path / "code", cwd=tmp_path)
+    assert repaired.returncode == 0, repaired.stderr
+    assert "ran ['b']" in repaired.stdout
     again = _run(*command, path=tmp_path / "code", cwd=tmp_path)
-    assert "made []" in again.stdout
+    assert "ran []" in again.stdout
 
 
 def test_second_run_of_a_stage_is_refused(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ else:
     started = Path(config.io.root) / f"{os.getpid()}.started"
     with folder.building(config.part) as out:
         started.write_text("")
-        while not (Path(config.io.root) / "go_on").exists():
+        while not (Path(config.io.root) / "continue").exists():
             time.sleep(0.05)
 """
 
@@ -268,13 +268,13 @@ def _waiting_run(folder: Path) -> tuple[subprocess.Popen[str], Path]:
         # A shell's background jobs inherit an ignored SIGINT, and so would the run.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    return first, _when_there(folder / "out", "*.started")
+    return first, _wait_for_file(folder / "out", "*.started")
 
 
-def _when_there(folder: Path, pattern: str) -> Path:
+def _wait_for_file(folder: Path, pattern: str) -> Path:
     for _ in range(2400):
-        if found := list(folder.glob(pattern)):
-            return found[0]
+        if paths := list(folder.glob(pattern)):
+            return paths[0]
         time.sleep(0.05)
     raise AssertionError(f"no {pattern} appeared in {folder}")
 
@@ -283,20 +283,20 @@ def _when_there(folder: Path, pattern: str) -> Path:
 def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path: Path) -> None:
     first, started = _waiting_run(tmp_path)
     first.send_signal(how)
-    _, said = first.communicate(timeout=120)
+    _, err = first.communicate(timeout=120)
     assert first.returncode == 128 + how
-    assert "Traceback" not in said
+    assert "Traceback" not in err
     with pytest.raises(ProcessLookupError):
         for _ in range(200):
             os.kill(int(started.stem), 0)
             time.sleep(0.05)
 
 
-def test_case_16_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path: Path) -> None:
+def test_case_16_run_waits_for_a_part_that_outlived_its_run(tmp_path: Path) -> None:
     first, _ = _waiting_run(tmp_path)
     first.kill()
     assert first.stderr is not None
-    first.stderr.close()  # the part that lives on has it open too
+    first.stderr.close()  # the surviving part keeps its own end open
     first.wait()
     command = [sys.executable, "-m", "stages.train", f"io.root={tmp_path / 'out'}"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'code'}:{ROOT}"}
@@ -305,7 +305,7 @@ def test_case_16_part_that_outlived_its_run_is_not_made_twice_at_once(tmp_path: 
     )
     assert second.stdout is not None
     assert any("waiting for process" in line for line in second.stdout)
-    (tmp_path / "out" / "go_on").write_text("")
+    (tmp_path / "out" / "continue").write_text("")
     second.communicate(timeout=60)
     assert second.returncode == 0
     assert [path.name for path in (tmp_path / "out" / "train" / "parts" / "a").iterdir()] == [
@@ -331,6 +331,6 @@ def test_plug_in_must_have_a_source() -> None:
 
 
 def test_code_digest_changes_with_a_plug_in(tmp_path: Path) -> None:
-    plain = code_digest("train")
-    assert plain == code_digest("train")
-    assert plain != code_digest("train", test_code_digest_changes_with_a_plug_in)
+    digest = code_digest("train")
+    assert digest == code_digest("train")
+    assert digest != code_digest("train", test_code_digest_changes_with_a_plug_in)

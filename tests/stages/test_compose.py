@@ -1,4 +1,4 @@
-"""The composed file: complete, and in the order of conf/."""
+"""The composed file has all settings in the order of conf/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stages.compose import compose
 
 
 @pytest.mark.parametrize("task", ["nmt_ende", "nmt_enfr"])
-def test_the_file_is_the_settings_in_their_order(tmp_path: Path, task: str) -> None:
+def test_resolved_file_has_the_settings_in_their_order(tmp_path: Path, task: str) -> None:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         settings = typed(hydra_compose("pipeline", [f"io.root='{tmp_path}'", f"task={task}"]))
     compose(settings)

@@ -13,11 +13,11 @@ from pipeline.fairseq_bridge.models.configuration import build_model, model_conf
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (
-    made,
+    decoded_store,
     settings,
 )
 
-OF_EVERY_KIND = {
+ENSEMBLES = {
     "random_init": ("random_init", ["seed_1", "seed_2"], []),
     "checkpoint": (
         "checkpoint.seed_2",
@@ -38,13 +38,13 @@ OF_EVERY_KIND = {
 }
 
 
-@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+@pytest.mark.parametrize("kind", ENSEMBLES)
 @pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
 def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> None:
-    name, members, given = OF_EVERY_KIND[kind]
+    name, members, overrides = ENSEMBLES[kind]
     part = f"{name}.{regime}.newstest14"
     with open_store(
-        made(root, part, f"ensemble={kind}", "decode.self_check=true", *given)
+        decoded_store(root, part, f"ensemble={kind}", "decode.self_check=true", *overrides)
     ) as store:
         assert (store.attributes["ensemble"], store.members) == (kind, members)
         logprob = store.read("/token/logprob")
@@ -56,11 +56,11 @@ def test_imported_models_decode(
     root: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, own_dictionary: bool
 ) -> None:
     monkeypatch.chdir(root)
-    mine = Path("mine: a=b, 日本")
-    mine.mkdir(exist_ok=True)
+    folder = Path("mine: a=b, 日本")
+    folder.mkdir(exist_ok=True)
     prepared = root / "prepare" / "nmt_ende" / "fairseq" / "dict.de.txt"
     words = prepared.read_text(encoding="utf-8").splitlines(keepends=True)
-    path = mine / "dict=.txt"
+    path = folder / "dict=.txt"
     path.write_text("".join(words[:3] if own_dictionary else words), encoding="utf-8")
     dictionary = load_dictionary(path)
     side = {"embed_dim": 8, "ffn_embed_dim": 8, "layers": 1, "attention_heads": 2}
@@ -69,16 +69,16 @@ def test_imported_models_decode(
         torch.manual_seed(seed)
         model = build_model(configuration, dictionary, dictionary).state_dict()
         cfg = {"model": {"_name": "transformer", "encoder": side, "decoder": side}}
-        torch.save({"args": None, "cfg": cfg, "model": model}, mine / f"lr=0.{seed}.pt")
-    given = [
+        torch.save({"args": None, "cfg": cfg, "model": model}, folder / f"lr=0.{seed}.pt")
+    overrides = [
         "ensemble=imported",
         "ensemble.seeds=[]",
-        f"ensemble.settings.checkpoints=['{mine}/lr=0.1.pt','{mine}/lr=0.2.pt']",
+        f"ensemble.settings.checkpoints=['{folder}/lr=0.1.pt','{folder}/lr=0.2.pt']",
         f"ensemble.settings.source_dictionary='{path}'",
         f"ensemble.settings.target_dictionary='{path}'",
     ]
     caplog.set_level(logging.INFO)
-    with open_store(made(root, "imported.prex.newstest14", *given)) as store:
+    with open_store(decoded_store(root, "imported.prex.newstest14", *overrides)) as store:
         assert store.members == ["imported_1", "imported_2"]
         assert store.n_hypothesis == 4 * 2
     source, target = (7, 2) if own_dictionary else (0, 0)
@@ -87,8 +87,8 @@ def test_imported_models_decode(
 
 
 def test_missing_imported_models_are_named(root: Path) -> None:
-    given = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
+    overrides = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
     with pytest.raises(ConfigError, match=r"settings\.checkpoints .*at least one \(got \[\]\)"):
-        decode(settings(root, *given))
+        decode(settings(root, *overrides))
     with pytest.raises(ConfigError, match=r"settings\.checkpoints .*no such file \(got a=\.pt\)"):
-        decode(settings(root, *given, "ensemble.settings.checkpoints=['a=.pt']"))
+        decode(settings(root, *overrides, "ensemble.settings.checkpoints=['a=.pt']"))

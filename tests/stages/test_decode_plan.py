@@ -17,24 +17,24 @@ from tests.stages.trained_members import (
     IN_DOMAIN,
     ONLY_SCORED,
     SEARCHED,
-    made,
+    decoded_store,
     settings,
 )
 
 
 @pytest.fixture
 def missing_parts(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The missing parts of each run, which are decoded in this process."""
+    """Record the missing parts of each run; decode them in this process."""
     missing_parts: list[list[str]] = []
 
     def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
         missing = folder.missing()
         missing_parts.append(missing)
         for name in missing:
-            own: Any = OmegaConf.create(config)
-            OmegaConf.set_readonly(own, False)
-            own.part = name
-            decode(own)
+            part_config: Any = OmegaConf.create(config)
+            OmegaConf.set_readonly(part_config, False)
+            part_config.part = name
+            decode(part_config)
         folder.write_manifest()
         return missing
 
@@ -44,7 +44,7 @@ def missing_parts(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
-    """The parts of each run, which are not decoded."""
+    """Record the parts of each run without decoding them."""
     planned: list[set[str]] = []
 
     def run_parts(config: PipelineConfig, folder: PartFolder, *_: int) -> list[str]:
@@ -72,10 +72,10 @@ def test_all_parts_are_decoded_and_unexpected_files_removed(
     (ensemble,) = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
     assert [member["name"] for member in ensemble["members"]] == ["seed_1", "seed_2"]
     report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
-    found = report["ensembles"]["random_init"]
-    assert found["pairs"][0]["members"] == ["seed_1", "seed_2"]
-    assert (found["sentences"], found["tokens"]) == (4, 8)
-    assert found["kl_nats"] > 0
+    diversity = report["ensembles"]["random_init"]
+    assert diversity["pairs"][0]["members"] == ["seed_1", "seed_2"]
+    assert (diversity["sentences"], diversity["tokens"]) == (4, 8)
+    assert diversity["kl_nats"] > 0
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     decode(settings(root))
     assert missing_parts[-1] == []
@@ -84,12 +84,12 @@ def test_all_parts_are_decoded_and_unexpected_files_removed(
     assert set(missing_parts[-1]) == {part for part in parts if "teacher_forcing" not in part}
 
 
-def test_further_ensembles_are_decoded_beside_the_main_one(
+def test_further_ensembles_are_decoded_with_the_main_ensemble(
     root: Path, planned: list[set[str]]
 ) -> None:
     also = ["checkpoint", "checkpoint_average"]
-    given = [f"+ensemble@ensemble.also.{kind}={kind}" for kind in also]
-    decode(settings(root, *given))
+    overrides = [f"+ensemble@ensemble.also.{kind}={kind}" for kind in also]
+    decode(settings(root, *overrides))
     further = {part for part in planned[-1] if part.startswith("checkpoint")}
     assert further == {
         f"{kind}.seed_{seed}.{part}"
@@ -113,17 +113,17 @@ def test_further_ensembles_are_decoded_beside_the_main_one(
     ]
     report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
     assert set(report["ensembles"]) == {"random_init", "checkpoint.seed_1", "checkpoint.seed_2"}
-    with open_store(made(root, "checkpoint.seed_2.prex.PRM", *given)) as store:
+    with open_store(decoded_store(root, "checkpoint.seed_2.prex.PRM", *overrides)) as store:
         assert store.attributes["ensemble"] == "checkpoint"
 
 
 def test_subsets_of_the_members_decode_in_domain_sets(root: Path, planned: list[set[str]]) -> None:
-    given = ["ensemble=checkpoint", "decode.subsets_per_size=1"]
-    decode(settings(root, *given))
+    overrides = ["ensemble=checkpoint", "decode.subsets_per_size=1"]
+    decode(settings(root, *overrides))
     subsets = sorted(part for part in planned[-1] if ".subset_" in part)
     assert len(subsets) == 2 * 2 * len(IN_DOMAIN)  # training runs, combinations
     part = next(part for part in subsets if part.endswith("expr.newstest14"))
-    with open_store(made(root, part, *given)) as store:
+    with open_store(decoded_store(root, part, *overrides)) as store:
         assert store.attributes["ensemble"] == "subset"
         assert store.n_member == 2
         assert store.combination == "expr"
@@ -134,8 +134,8 @@ def test_blocks_of_a_test_set_are_divided_among_shards(
 ) -> None:
     shard_labels: dict[str, list[str]] = {}
 
-    def run_shards(_: PipelineConfig, __: PartFolder, pieces: dict[str, list[str]]) -> None:
-        shard_labels.update(pieces)
+    def run_shards(_: PipelineConfig, __: PartFolder, labels: dict[str, list[str]]) -> None:
+        shard_labels.update(labels)
 
     monkeypatch.setattr("stages.decode.run_shards", run_shards)
     decode(settings(root, "decode.shards=2", "decode.part_sentences=3"))
@@ -146,32 +146,40 @@ def test_blocks_of_a_test_set_are_divided_among_shards(
     assert not any(shard_labels.values())
 
 
-def test_a_further_ensemble_of_the_main_kind_is_not_decoded_again(
+def test_further_ensemble_of_the_main_kind_is_decoded_once(
     root: Path, planned: list[set[str]]
 ) -> None:
-    given = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
-    decode(settings(root, *given))
-    decode(settings(root, given[0]))
+    overrides = ["ensemble=checkpoint", "+ensemble@ensemble.also.checkpoint=checkpoint"]
+    decode(settings(root, *overrides))
+    decode(settings(root, overrides[0]))
     assert planned[0] == planned[1]
 
 
-def test_members_that_are_the_same_model_stop_the_run_before_decoding(
+def test_identical_members_stop_the_run_before_decoding(
     root: Path, planned: list[set[str]]
 ) -> None:
-    given = ["ensemble=mc_dropout", "ensemble.settings.rate=1e-12", "ensemble.settings.members=2"]
+    overrides = [
+        "ensemble=mc_dropout",
+        "ensemble.settings.rate=1e-12",
+        "ensemble.settings.members=2",
+    ]
     with pytest.raises(
         PipelineError, match=r"members mc_dropout_1 and mc_dropout_2 are the same model"
     ):
-        decode(settings(root, *given))
+        decode(settings(root, *overrides))
     assert planned == []
 
 
 def test_averaged_checkpoints_are_removed_when_no_longer_needed(
     root: Path, planned: list[set[str]]
 ) -> None:
-    given = ["ensemble=checkpoint", "ensemble.settings.members=1", "ensemble.settings.average=2"]
-    decode(settings(root, *given))
-    made_folder = root / "resume" / "ensembles" / "nmt_ende"
-    assert len(list(made_folder.iterdir())) == 2
+    overrides = [
+        "ensemble=checkpoint",
+        "ensemble.settings.members=1",
+        "ensemble.settings.average=2",
+    ]
+    decode(settings(root, *overrides))
+    averages = root / "resume" / "ensembles" / "nmt_ende"
+    assert len(list(averages.iterdir())) == 2
     decode(settings(root))
-    assert list(made_folder.iterdir()) == []
+    assert list(averages.iterdir()) == []

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from pipeline.errors import DataError
 from pipeline.metrics import prediction_rejection_ratio, sentence_bleu
 from stages.metrics import metrics
-from tests.stages.made_run import FORCED, SEEDS, N, Run, settings
+from tests.stages.synthetic_run import FORCED, SEEDS, N, SyntheticRun, settings
 
 
 def word_counts(hypotheses: list[str], references: list[str]) -> float:
@@ -19,13 +19,13 @@ def word_counts(hypotheses: list[str], references: list[str]) -> float:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    made = Run(tmp_path / "out: 日本")
-    made.write()
-    return made
+def run(tmp_path: Path) -> SyntheticRun:
+    run = SyntheticRun(tmp_path / "out: 日本")
+    run.write()
+    return run
 
 
-def test_bleu_of_ensemble_and_single_members(run: Run) -> None:
+def test_bleu_of_ensemble_and_single_members(run: SyntheticRun) -> None:
     cells = run.cells()
     cell = cells["newstest14", "random_init", "prex", "", "bleu", "bleu"]
     texts = run.texts["random_init.prex.newstest14"]
@@ -37,11 +37,11 @@ def test_bleu_of_ensemble_and_single_members(run: Run) -> None:
     assert cell["also_called"] == "nwt14"
     assert cell["signature"].startswith("part:random_init.prex.newstest14; BLEU|nrefs:1")
 
-    beside = cells["newstest14", "random_init", "prex", "", "chrf", "chrf"]
+    chrf = cells["newstest14", "random_init", "prex", "", "chrf", "chrf"]
     expected = CHRF().corpus_score(texts, [run.references]).score
-    assert float(beside["value"]) == pytest.approx(expected)
-    assert float(beside["low"]) < expected < float(beside["high"])
-    assert "; chrF2|nrefs:1|case:mixed|" in beside["signature"]
+    assert float(chrf["value"]) == pytest.approx(expected)
+    assert float(chrf["low"]) < expected < float(chrf["high"])
+    assert "; chrF2|nrefs:1|case:mixed|" in chrf["signature"]
 
     single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
     each = [
@@ -52,7 +52,7 @@ def test_bleu_of_ensemble_and_single_members(run: Run) -> None:
     assert float(single["spread"]) == pytest.approx(np.std(each, ddof=1))
 
 
-def test_nll_of_both_posteriors_and_single_members(run: Run) -> None:
+def test_nll_of_both_posteriors_and_single_members(run: SyntheticRun) -> None:
     cells = run.cells()
 
     def value(ensemble: str, hypotheses: str) -> float:
@@ -69,9 +69,9 @@ def test_nll_of_both_posteriors_and_single_members(run: Run) -> None:
     assert value("single", "-") == pytest.approx(single)
 
 
-def test_error_detection(run: Run) -> None:
+def test_error_detection_is_the_rejection_ratio(run: SyntheticRun) -> None:
     part = "random_init.prex.newstest14"
-    frame = run.measures(part)
+    frame = run.write_measures(part)
     cells = run.cells()
     first = frame[frame.beam == 1]
     error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
@@ -84,18 +84,18 @@ def test_error_detection(run: Run) -> None:
     assert float(variance["value"]) == pytest.approx(ranked_by_logarithm)
 
 
-def test_out_of_domain_detection(run: Run) -> None:
-    inside = run.measures("random_init.prex.newstest14")
-    outside = run.measures("random_init.prex.PRM")
+def test_out_of_domain_detection_is_the_roc_auc(run: SyntheticRun) -> None:
+    in_domain = run.write_measures("random_init.prex.newstest14")
+    out_of_domain = run.write_measures("random_init.prex.PRM")
     cell = run.cells()["PRM", "random_init", "prex", "5", "prex_entropy_s", "roc_auc"]
-    scores = [frame[frame.beam == 5].prex_entropy_s for frame in (inside, outside)]
+    scores = [frame[frame.beam == 5].prex_entropy_s for frame in (in_domain, out_of_domain)]
     expected = 100 * roc_auc_score([0] * N + [1] * N, np.concatenate(scores))
     assert float(cell["value"]) == pytest.approx(expected)
     assert (cell["T"], cell["length_norm"], cell["n"]) == ("10", "true", str(2 * N))
     assert "against part:random_init.prex.newstest14" in cell["signature"]
 
 
-def test_every_cell_has_a_value_or_a_reason(run: Run) -> None:
+def test_every_cell_has_a_value_or_a_reason(run: SyntheticRun) -> None:
     cells = run.cells()
     assert all(bool(cell["value"]) or bool(cell["reason"]) for cell in cells.values())
     assert not any("nan" in (cell["value"], cell["low"]) for cell in cells.values())
@@ -115,12 +115,12 @@ def test_every_cell_has_a_value_or_a_reason(run: Run) -> None:
     )
 
 
-def test_sentences_without_a_value_are_left_out_and_counted(run: Run) -> None:
+def test_sentences_without_a_value_are_left_out_and_counted(run: SyntheticRun) -> None:
     part = "random_init.prex.newstest14"
     values = np.arange(N, dtype=float)
     values[[2, 5]] = np.nan
     values[3] = np.inf
-    run.measures(part, prex_entropy_s=values)
+    run.write_measures(part, prex_entropy_s=values)
     cell = run.cells()["newstest14", "random_init", "prex", "1", "prex_entropy_s", "prr"]
     kept = ~np.isnan(values)
     error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
@@ -128,7 +128,7 @@ def test_sentences_without_a_value_are_left_out_and_counted(run: Run) -> None:
     assert (cell["n"], float(cell["value"])) == (str(N - 2), pytest.approx(expected))
 
 
-def test_user_metrics(run: Run) -> None:
+def test_metric_of_the_user_is_a_cell_with_a_spread(run: SyntheticRun) -> None:
     cells = run.cells("+metrics.extra_metrics.words=tests.stages.test_metrics.word_counts")
     cell = cells["newstest14", "random_init", "prex", "", "words", "words"]
     expected = sum(len(str(text).split()) for text in run.texts["random_init.prex.newstest14"])
@@ -136,7 +136,7 @@ def test_user_metrics(run: Run) -> None:
     assert cells["newstest14", "single", "-", "", "words", "words"]["spread"]
 
 
-def test_a_second_run_writes_the_same_bytes(run: Run) -> None:
+def test_second_run_writes_the_same_bytes(run: SyntheticRun) -> None:
     run.cells()
     path = run.root / "metrics" / "nmt_ende"
     first = (path / "cells.csv").read_bytes()
@@ -149,8 +149,8 @@ def test_a_second_run_writes_the_same_bytes(run: Run) -> None:
     assert all(isinstance(value, float) for value in numbers.values())
 
 
-def test_case_2_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+def test_case_2_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path)
     run.stores = [
         ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),
         ("seed_1.beam.newstest14", {"ensemble": "seed_1", "members": ["seed_1"]}, True),
@@ -164,9 +164,9 @@ def test_case_2_an_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> 
     assert len({cell["value"] for cell in nll}) == 1
 
 
-def test_measures_of_another_decode_are_rejected(run: Run) -> None:
+def test_measures_of_another_decode_are_refused(run: SyntheticRun) -> None:
     part = "random_init.prex.PRM"
-    frame = run.measures(part)
+    frame = run.write_measures(part)
     path = run.root / "uncertainty" / "nmt_ende" / part / "sequence.parquet"
     frame[frame.sentence_id < N - 1].to_parquet(path)
     with pytest.raises(DataError, match=rf"list each of the {N} sentences.*got {N - 1} rows"):
@@ -176,6 +176,6 @@ def test_measures_of_another_decode_are_rejected(run: Run) -> None:
         metrics(settings(run.root))
 
 
-def test_a_metric_without_a_number_is_rejected(run: Run) -> None:
+def test_metric_that_returns_no_number_is_refused(run: SyntheticRun) -> None:
     with pytest.raises(DataError, match=r"extra_metrics\.words: did not return a number"):
         run.cells("+metrics.extra_metrics.words=builtins.zip")

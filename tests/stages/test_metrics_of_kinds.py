@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.artifacts import list_files
-from tests.stages.made_run import SEEDS, N, Run
+from tests.stages.synthetic_run import SEEDS, N, SyntheticRun
 
 SETS = ("newstest14", "PRM")
 
@@ -21,15 +21,15 @@ def checkpoint(seed: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Two ensembles of checkpoints and one of random initialisations."""
-    made = Run(tmp_path / "out: 日本")
-    made.stores += [
+def run(tmp_path: Path) -> SyntheticRun:
+    """Return a run with two ensembles of checkpoints and one of random initialisations."""
+    run = SyntheticRun(tmp_path / "out: 日本")
+    run.stores += [
         (f"checkpoint.{seed}.prex.{role}", checkpoint(seed) | {"test_set": role}, role != "PRM")
         for seed in SEEDS
         for role in SETS
     ]
-    made.stores += [
+    run.stores += [
         (
             f"checkpoint.{seed}.teacher_forcing.newstest14",
             checkpoint(seed) | {"regime": "teacher_forcing"},
@@ -38,11 +38,13 @@ def run(tmp_path: Path) -> Run:
         for seed in SEEDS
     ]
     dede = {"regime": "teacher_forcing", "test_set": "L-DEDE"}
-    made.stores.append(("random_init.teacher_forcing.L-DEDE", dede, True))
-    return made
+    run.stores.append(("random_init.teacher_forcing.L-DEDE", dede, True))
+    return run
 
 
-def test_one_checkpoint_ensemble_from_each_run_makes_one_cell_with_a_spread(run: Run) -> None:
+def test_checkpoint_ensembles_of_two_seeds_make_one_cell_with_a_spread(
+    run: SyntheticRun,
+) -> None:
     run.write()
     cells = run.cells()
     bleu = cells["newstest14", "checkpoint", "prex", "", "bleu", "bleu"]
@@ -55,7 +57,7 @@ def test_one_checkpoint_ensemble_from_each_run_makes_one_cell_with_a_spread(run:
     assert (constant["value"], constant["spread"]) == ("50", "0")
 
 
-def test_single_models_are_the_members_of_the_main_ensemble(run: Run) -> None:
+def test_single_members_are_those_of_the_main_ensemble(run: SyntheticRun) -> None:
     run.write()
     of_both = run.cells()["newstest14", "single", "-", "", "nll", "nll"]
     assert "random_init.teacher_forcing" in of_both["signature"]
@@ -64,7 +66,7 @@ def test_single_models_are_the_members_of_the_main_ensemble(run: Run) -> None:
     assert float(single["value"]) != float(of_both["value"])
 
 
-def test_averages_of_checkpoints_have_no_combination(run: Run) -> None:
+def test_checkpoint_averages_have_no_combination(run: SyntheticRun) -> None:
     run.stores += [
         (
             f"checkpoint_average.{seed}.{kind}.newstest14",
@@ -82,19 +84,19 @@ def test_averages_of_checkpoints_have_no_combination(run: Run) -> None:
     assert {key[2] for key in cells if key[1] == "checkpoint_average"} == {"-"}
 
 
-def test_forced_references_are_compared_with_in_domain_references(run: Run) -> None:
+def test_forced_references_are_compared_with_in_domain_references(run: SyntheticRun) -> None:
     run.write()
     cells = run.cells()
     key = ("L-DEDE", "random_init", "reference", "1", "prex_entropy_s")
     cell = cells[*key, "roc_auc"]
     assert (cell["regime"], cell["T"], cell["n"]) == ("teacher_forcing", "", str(2 * N))
     assert "against part:random_init.teacher_forcing.newstest14" in cell["signature"]
-    forced = {name for name in cells if name[2] == "reference"}
-    assert {name[5] for name in forced} == {"roc_auc"}
-    assert {name[4] for name in forced} == {"prex_entropy_s", "prex_rmi_s", "xbleu", "var_p"}
+    forced = {key for key in cells if key[2] == "reference"}
+    assert {key[5] for key in forced} == {"roc_auc"}
+    assert {key[4] for key in forced} == {"prex_entropy_s", "prex_rmi_s", "xbleu", "var_p"}
 
 
-def test_copy_through_is_a_metric_and_a_measure(run: Run) -> None:
+def test_copy_through_is_a_metric_and_a_measure(run: SyntheticRun) -> None:
     run.sources = [*(["a b c"] * (N - 1)), "..."]
     run.write()
     cells = run.cells()
@@ -108,7 +110,7 @@ def test_copy_through_is_a_metric_and_a_measure(run: Run) -> None:
     assert measure["n"] == str(2 * (N - 1))
 
 
-def test_absent_test_sets_are_listed_with_their_reason(run: Run) -> None:
+def test_absent_test_sets_are_listed_with_their_reason(run: SyntheticRun) -> None:
     run.write()
     folder = run.root / "prepare" / "nmt_ende"
     folder.mkdir(parents=True)
@@ -119,17 +121,17 @@ def test_absent_test_sets_are_listed_with_their_reason(run: Run) -> None:
     assert {key[0] for key in cells} == {"newstest14", "PRM", "L-FR", "L-DE", "L-DEDE", "LTO"}
 
 
-def test_token_errors_of_speech(tmp_path: Path) -> None:
-    run = Run(tmp_path, "asr")
+def test_token_errors_of_speech_are_evaluated(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path, "asr")
     part = "random_init.prex.LTC"
     run.stores = [(part, {"test_set": "LTC"}, True)]
     run.write()
     words = [str(text).split() for text in run.texts[part]]
     tokens = pd.DataFrame(
         [
-            {"sentence_id": i, "hypothesis": 0, "position": place, "token_id": token}
+            {"sentence_id": i, "hypothesis": 0, "position": position, "token_id": token}
             for i, sentence in enumerate(words)
-            for place, token in enumerate([*(4 + "abcde".index(word) for word in sentence), 2])
+            for position, token in enumerate([*(4 + "abcde".index(word) for word in sentence), 2])
         ]
     )
     tokens["prex_score"] = run.random.random(len(tokens))
@@ -148,11 +150,11 @@ def test_token_errors_of_speech(tmp_path: Path) -> None:
     assert {(cell["metric"], cell["value"]) for cell in copied} == {("prr", "")}
     assert {cell["reason"] for cell in copied} == {"speech has no source text"}
     shortest = run.cells("metrics.aligner=levenshtein")
-    other = shortest["LTC", "random_init", "prex", "", "prex_score", "aupr"]
-    assert "align:levenshtein" in other["signature"]
+    levenshtein = shortest["LTC", "random_init", "prex", "", "prex_score", "aupr"]
+    assert "align:levenshtein" in levenshtein["signature"]
 
 
-def test_released_rules_are_added_to_the_correct_ones(run: Run) -> None:
+def test_rules_of_the_released_code_are_added_to_the_correct_rules(run: SyntheticRun) -> None:
     run.write()
     cells = run.cells("metrics=released", "metrics.resamples=10", "tracking=off")
     key = ("newstest14", "random_init", "prex", "1", "prex_entropy_s")
@@ -161,12 +163,12 @@ def test_released_rules_are_added_to_the_correct_ones(run: Run) -> None:
         for metric in ("prr", "prr_sbleu_floor", "prr_shifted", "prr_released")
     ]
     assert len(set(values)) == 4
-    right = run.cells("metrics.resamples=10")
-    assert float(right[*key, "prr"]["value"]) == values[0]
-    assert (*key, "prr_shifted") not in right
+    correct = run.cells("metrics.resamples=10")
+    assert float(correct[*key, "prr"]["value"]) == values[0]
+    assert (*key, "prr_shifted") not in correct
 
 
-def test_cells_file_has_every_key_once(run: Run) -> None:
+def test_cells_file_has_every_key_once(run: SyntheticRun) -> None:
     run.write()
     run.cells()
     with (run.root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as f:

@@ -55,7 +55,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> P
     return root / "prepare" / "nmt_ende"
 
 
-def test_case_17_a_folder_of_any_name_holds_what_the_next_stages_read(prepared: Path) -> None:
+def test_case_17_folder_of_any_name_has_all_files(prepared: Path) -> None:
     files = {
         path.relative_to(prepared).as_posix() for path in prepared.rglob("*") if path.is_file()
     }
@@ -63,7 +63,7 @@ def test_case_17_a_folder_of_any_name_holds_what_the_next_stages_read(prepared: 
     assert [path.name for path in prepared.parent.iterdir()] == ["nmt_ende"]
 
 
-def test_manifest_holds_counts_versions_and_hashes(prepared: Path) -> None:
+def test_manifest_has_counts_versions_and_hashes(prepared: Path) -> None:
     manifest = Artifact(prepared, "prepare").description
     Artifact(prepared, "prepare").check()
     assert set(Artifact(prepared, "prepare").names()) == FILES
@@ -79,7 +79,7 @@ def test_manifest_holds_counts_versions_and_hashes(prepared: Path) -> None:
     assert counts["test_sets"]["newstest14"]["rows"] == 8
 
 
-def test_sets_are_of_the_same_held_out_sentences(prepared: Path) -> None:
+def test_sets_share_the_held_out_sentences(prepared: Path) -> None:
     test, flipped, german = (
         read_rows(prepared / "test" / f"{role}.jsonl") for role in ("newstest14", "L-FR", "L-DE")
     )
@@ -93,7 +93,7 @@ def test_sets_are_of_the_same_held_out_sentences(prepared: Path) -> None:
     assert not {row.source for row in dev} & {row.source for row in test}
 
 
-def test_a_second_run_gives_the_same_bytes(
+def test_second_run_gives_the_same_bytes(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
     prepare(_settings(tmp_path, help_packages))
@@ -103,7 +103,7 @@ def test_a_second_run_gives_the_same_bytes(
             assert path.read_bytes() == (prepared / name).read_bytes(), name
 
 
-def test_training_can_be_cut_without_touching_the_sets(
+def test_smaller_train_set_leaves_the_test_sets_unchanged(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
     prepare(_settings(tmp_path, help_packages, "data.train_sentences=40"))
@@ -115,7 +115,7 @@ def test_training_can_be_cut_without_touching_the_sets(
     assert sources == [row.source for row in read_rows(prepared / "test" / "newstest14.jsonl")]
 
 
-def test_nothing_left_to_train_on_is_refused_and_leaves_no_folder(
+def test_empty_train_set_is_refused_and_leaves_no_folder(
     help_packages: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match="LibreOffice help: no sentence is left for the train set"):
@@ -123,7 +123,7 @@ def test_nothing_left_to_train_on_is_refused_and_leaves_no_folder(
     assert list((tmp_path / "prepare").iterdir()) == []
 
 
-def test_both_pairs_share_their_sentences(
+def test_both_language_pairs_share_their_sentences(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
     prepare(_settings(tmp_path, help_packages, "task=nmt_enfr"))
@@ -139,7 +139,7 @@ def test_both_pairs_share_their_sentences(
     assert (french / "test" / "L-FRFR.jsonl").is_file()
 
 
-def test_a_third_pair_is_a_yaml_and_no_code(help_packages: Path, tmp_path: Path) -> None:
+def test_third_language_pair_needs_settings_only(help_packages: Path, tmp_path: Path) -> None:
     prepare(
         _settings(
             tmp_path,
@@ -151,7 +151,7 @@ def test_a_third_pair_is_a_yaml_and_no_code(help_packages: Path, tmp_path: Path)
     assert row.source.startswith(("Öffnen", "Schließen", "Ziehen"))
 
 
-def test_absent_set_has_its_reason_and_librispeech_gives_it(
+def test_absent_set_has_a_reason_and_librispeech_provides_it(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
     manifest = Artifact(prepared, "prepare").description
@@ -171,7 +171,7 @@ def test_absent_set_has_its_reason_and_librispeech_gives_it(
     assert "LibriSpeech test-other, transcripts" in (folder / "data_card.md").read_text()
 
 
-def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
+def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     help_packages: Path, tmp_path: Path
 ) -> None:
     prefix = tmp_path / "mine: 日本"
@@ -179,10 +179,12 @@ def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
     for row in range(60):
         lines["en"].append(f"The {row} green doors of house {row} open")
         lines["de"].append(f"Die {row} grünen Türen von Haus {row} öffnen sich")
-    odd = ["a\rb", "", " ", "\t", "-3.5 percent: a, b", "c\u2028d\x85e", "w " * 5000]
+    unusual = ["a\rb", "", " ", "\t", "-3.5 percent: a, b", "c\u2028d\x85e", "w " * 5000]
     for side, texts in lines.items():
         Path(f"{prefix}.{side}").write_bytes("\n".join([*texts, ""]).encode())
-        Path(f"{prefix}.test.{side}").write_bytes("".join(f"{line}\r\n" for line in odd).encode())
+        Path(f"{prefix}.test.{side}").write_bytes(
+            "".join(f"{line}\r\n" for line in unusual).encode()
+        )
     settings = [
         "data.source=files",
         "data.corpus=my own text",
@@ -193,15 +195,15 @@ def test_cases_10_12_13_15_sets_of_the_users_own_keep_every_line(
     prepare(_settings(tmp_path, help_packages, *settings))
     folder = tmp_path / "prepare" / "nmt_ende"
     rows = read_rows(folder / "test" / "newstest14.jsonl")
-    assert [row.source for row in rows] == odd
-    assert [row.reference for row in rows] == odd
+    assert [row.source for row in rows] == unusual
+    assert [row.reference for row in rows] == unusual
     assert rows[1].source_pieces == rows[2].source_pieces == []
     assert len(rows[6].source_pieces) >= 5000
     absent = Artifact(folder, "prepare").description["absent_sets"]
     assert absent["L-FR"] == absent["L-FREN"] == "my own text has no side in fr"
 
 
-def test_text_of_the_users_own_must_be_named_as_such(help_packages: Path, tmp_path: Path) -> None:
+def test_settings_of_user_text_must_agree(help_packages: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.train: must be set if data\.source is files"):
         _settings(tmp_path, help_packages, "data.source=files")
     with pytest.raises(ConfigError, match=r"data\.corpus: must name the corpus of"):
@@ -221,7 +223,7 @@ def _wmt(cache: Path, pair: str, n_line: int) -> None:
         path.write_text("".join(f"{pair} {language} line {row} here\n" for row in range(n_line)))
 
 
-def test_a_side_that_the_pair_lacks_is_of_the_edition_for_another_pair(
+def test_missing_language_comes_from_the_test_set_of_another_pair(
     help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SACREBLEU", str(tmp_path / "cache"))

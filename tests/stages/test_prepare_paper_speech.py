@@ -1,4 +1,4 @@
-"""experiment=paper_asr reads the paper's corpora in their published layouts, here of noise."""
+"""experiment=paper_asr reads the paper's corpora in their published layouts; the audio is noise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _librispeech(folder: Path, write: WriteAudio) -> None:
 
 
 def _ami(folder: Path, recordings: Path) -> None:
-    """Two speakers of a meeting, and a meeting without recordings, as NITE XML has them."""
+    """Write NITE XML of a meeting with two speakers and of a meeting without recordings."""
     texts = {("ES2004a", "A"): "Okay", ("ES2004a", "B"): "Caf\xe9", ("ES2014a", "A"): "Gone"}
     for (meeting, speaker), text in texts.items():
         stem = f"{meeting}.{speaker}"
@@ -54,9 +54,9 @@ def _ami(folder: Path, recordings: Path) -> None:
             "</nite:root>"
         )
         segments = f'{_HEADER}<nite:root nite:id="{stem}.segs" {_NITE}>' + "".join(
-            f'<segment nite:id="{stem}.sync.{place}" channel="0" transcriber_start="{start}" '
+            f'<segment nite:id="{stem}.sync.{index}" channel="0" transcriber_start="{start}" '
             f'transcriber_end="{end}"><nite:child href="{stem}.words.xml#{ids}"/></segment>'
-            for place, (start, end, ids) in enumerate(
+            for index, (start, end, ids) in enumerate(
                 [
                     ("1.0", "1.5", f"id({stem}.words0)..id({stem}.words1)"),
                     ("2.0", "3.0", f"id({stem}.words2)"),
@@ -97,7 +97,7 @@ def _common_voice(folder: Path) -> None:
 def settings(
     tmp_path: Path, write_audio: WriteAudio, monkeypatch: pytest.MonkeyPatch
 ) -> PipelineConfig:
-    """The experiment as it stands, but for the number of units; the folders are below cwd."""
+    """Return the experiment with a smaller vocabulary and with its folders below cwd."""
     data = tmp_path / "paper_data"
     _librispeech(data / "LibriSpeech", write_audio)
     _ami(data / _MEETINGS, data / "ami" / "amicorpus" / "ES2004a" / "audio")
@@ -128,12 +128,18 @@ def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None
     ]
     assert [row["reference"] for row in _rows("C-FR")] == ["où est l'hôtel", "elle dit non déjà"]
     manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
-    # Half a second of the meeting, of the speaker's own headset; whole clips of a second.
+    # Half a second of each speaker's headset in the meeting, and complete clips of one second.
     assert (_frames("AMI"), _frames("C-FR")) == ([50, 50], [100, 100])
     counts = manifest["counts"]
     assert counts["C-FR"]["resampled"] == 2
-    assert counts["C-FR"]["unknown_reference_pieces"] == 4  # ù, ô, é, à: no units of English
-    assert [counts[part]["utterances"] for part in ("train", "dev", "LTC", "LTO")] == [6, 4, 2, 2]
+    # ù, ô, é and à are not in the English vocabulary.
+    assert counts["C-FR"]["unknown_reference_pieces"] == 4
+    assert [counts[subset]["utterances"] for subset in ("train", "dev", "LTC", "LTO")] == [
+        6,
+        4,
+        2,
+        2,
+    ]
     assert manifest["faults"] == {
         "AMI": {
             "ES2004a.A.segments.xml, ES2004a.A.sync.1": "no word",
@@ -146,19 +152,21 @@ def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None
     assert (corpora["AMI"], corpora["C-FR"]) == ("AMI", "Common Voice, fr")
 
 
-def test_sizes_are_told_and_what_is_beyond_the_paper_may_be_absent(
+def test_sizes_that_differ_from_the_paper_are_listed_and_prompts_may_be_absent(
     settings: PipelineConfig,
 ) -> None:
     prepare(settings)
     manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
-    told = " ".join(manifest["not_as_in_the_paper"])
-    assert "AMI has 2 sentences where the paper's AMI, evaluation part has 12,643" in told
-    assert "C-FR has 2 sentences where the paper's Common Voice FR, test part has 14,760" in told
+    deviations = " ".join(manifest["not_as_in_the_paper"])
+    assert "AMI has 2 sentences where the paper's AMI, evaluation part has 12,643" in deviations
+    assert (
+        "C-FR has 2 sentences where the paper's Common Voice FR, test part has 14,760" in deviations
+    )
     reason = "the package of telephone prompts in en cannot be had on this machine"
     assert manifest["absent_sets"] == {"PROMPTS": reason}
 
 
-def test_a_corpus_that_is_missing_is_named_before_anything_is_read(
+def test_missing_corpus_is_named_before_anything_is_written(
     settings: PipelineConfig,
 ) -> None:
     Path("paper_data/common_voice_fr/test.tsv").unlink()

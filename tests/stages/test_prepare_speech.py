@@ -38,7 +38,7 @@ def _settings(root: Path, *overrides: str) -> PipelineConfig:
 
 
 def _librispeech(folder: Path, write: WriteAudio, n_utterance: int = 10) -> Path:
-    """A folder of utterances of `it's red`, `it's green` ... in one chapter."""
+    """Write a folder with one chapter of short utterances; return it."""
     chapter = folder / "84" / "121123"
     lines = []
     for number in range(n_utterance):
@@ -54,8 +54,8 @@ def _rows(folder: Path, role: str) -> list[dict[str, object]]:
         return [json.loads(line) for line in file]
 
 
-def _own_speech(folder: Path, write: WriteAudio) -> list[str]:
-    paths = {part: _librispeech(folder / part, write) for part in ("train", "dev", "test")}
+def _user_speech(folder: Path, write: WriteAudio) -> list[str]:
+    paths = {name: _librispeech(folder / name, write) for name in ("train", "dev", "test")}
     return [
         "data.speech.corpus=LibriSpeech",
         f"data.speech.train=['{paths['train']}']",
@@ -65,13 +65,13 @@ def _own_speech(folder: Path, write: WriteAudio) -> list[str]:
     ]
 
 
-def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
+def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
     help_packages: Path, fake_espeak: Path, tmp_path: Path
 ) -> None:
     from fairseq.data import Dictionary
 
     downloads = tmp_path / "down: 日本"
-    made = []
+    folders = []
     for name in ("one", "two"):
         settings = _settings(
             tmp_path / name,
@@ -79,11 +79,11 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
             f"data.packages='{help_packages}'",
         )
         prepare(settings)
-        made.append(tmp_path / name / "prepare" / "asr")
-    folder = made[0]
+        folders.append(tmp_path / name / "prepare" / "asr")
+    folder = folders[0]
     manifest = Artifact(folder, "prepare").description
     roles = ("LTC", "LTO", "AMI")
-    artifacts = [Artifact(folder, "prepare") for folder in made]
+    artifacts = [Artifact(folder, "prepare") for folder in folders]
     assert set(artifacts[0].names()) == {
         *("units.model", "units.vocab", "data_card.md", "dev.h5", "dev.jsonl"),
         *("fairseq/dict.en.txt", "fairseq/train.h5", "fairseq/valid.h5"),
@@ -99,9 +99,9 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
         assert len(file["/frame/feature"]) == file["/utterance/frame_offset"][-1]
         assert np.isfinite(file["/frame/feature"][:]).all()
         first = file["/token/id"][: file["/utterance/token_offset"][1]]
-        pieces = [dictionary[int(token)] for token in first]
+        subwords = [dictionary[int(token)] for token in first]
         assert dictionary.unk() not in first
-        assert all(piece.startswith("▁") for piece in pieces)
+        assert all(subword.startswith("▁") for subword in subwords)
     for role in roles:
         rows = _rows(folder, role)
         assert [row["id"] for row in rows] == list(range(5))
@@ -116,7 +116,7 @@ def test_synthetic_speech_makes_every_file_of_the_contract_in_the_same_bytes(
     assert manifest["packages"]["fillets-ng-data"]["version"] == "1.0"
 
 
-def test_letters_cover_words_that_were_never_trained_on(
+def test_bpe_vocabulary_covers_words_outside_the_train_set(
     help_packages: Path, fake_espeak: Path, tmp_path: Path
 ) -> None:
     prepare(
@@ -132,12 +132,12 @@ def test_letters_cover_words_that_were_never_trained_on(
 
 
 def _of_test_sets(manifest: dict[str, dict[str, dict[str, int]]]) -> list[dict[str, int]]:
-    return [one for name, one in manifest["counts"].items() if name not in ("train", "dev")]
+    return [counts for name, counts in manifest["counts"].items() if name not in ("train", "dev")]
 
 
-def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_path: Path) -> None:
+def test_librispeech_folder_is_prepared(write_audio: WriteAudio, tmp_path: Path) -> None:
     settings = _settings(
-        tmp_path / "out", *_own_speech(tmp_path / "Libri Speech", write_audio),
+        tmp_path / "out", *_user_speech(tmp_path / "Libri Speech", write_audio),
         "data.test_sentences=100", "data.dev_sentences=100",
     )  # fmt: skip
     prepare(settings)
@@ -155,12 +155,12 @@ def test_a_librispeech_folder_of_ten_utterances(write_audio: WriteAudio, tmp_pat
     assert [row["n_frame"] for row in rows] == [50 + 10 * number for number in range(10)]
 
 
-def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
+def test_bad_audio_keeps_its_row_in_a_test_set_and_is_dropped_from_training(
     write_audio: WriteAudio, tmp_path: Path
 ) -> None:
-    overrides = _own_speech(tmp_path, write_audio)
-    for part in ("train", "test"):
-        chapter = tmp_path / part / "84" / "121123"
+    overrides = _user_speech(tmp_path, write_audio)
+    for name in ("train", "test"):
+        chapter = tmp_path / name / "84" / "121123"
         paths = [chapter / f"84-121123-{number:04d}.flac" for number in range(10)]
         paths[1].write_bytes(b"")
         paths[2].write_text("no audio\n")
@@ -175,7 +175,7 @@ def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
     folder = tmp_path / "out" / "prepare" / "asr"
     manifest = Artifact(folder, "prepare").description
     audio = {1: "empty", 2: "unreadable", 3: "unreadable", 4: "too_short"}
-    faults = {f"84/121123/84-121123-{number:04d}.flac": one for number, one in audio.items()}
+    faults = {f"84/121123/84-121123-{number:04d}.flac": fault for number, fault in audio.items()}
     lost = {"84/121123/84-121123-0099.flac": "transcript without audio"}
     silent = {"84/121123/84-121123-0006.flac": "no_transcript"}
     assert manifest["faults"] == {"train": faults | lost | silent, "LTC": faults | lost}
@@ -190,8 +190,8 @@ def test_bad_audio_keeps_its_row_in_a_test_set_and_leaves_training(
     assert lengths == [row["n_frame"] for row in rows]
 
 
-def test_no_sound_at_all_is_refused(write_audio: WriteAudio, tmp_path: Path) -> None:
-    overrides = _own_speech(tmp_path, write_audio)
+def test_test_set_without_audio_is_refused(write_audio: WriteAudio, tmp_path: Path) -> None:
+    overrides = _user_speech(tmp_path, write_audio)
     for path in (tmp_path / "test").rglob("*.flac"):
         os.truncate(path, 0)
     with pytest.raises(DataError, match="no utterance with sound for the LTC set of LibriSpeech"):
@@ -232,7 +232,7 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
         (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind: must be a kind for"),
     ],
 )
-def test_settings_that_do_not_go_together(
+def test_contradictory_settings_are_refused(
     overrides: list[str], message: str, tmp_path: Path
 ) -> None:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):

@@ -1,4 +1,4 @@
-"""Stages train and decode of a speech task that is learnt in seconds."""
+"""Stages train and decode on a speech task that is learnt in seconds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OVERRIDES = [
     "decode.self_check=true",
 ]
 NOISES = {"LTC": 0.3, "LTO": 1.2}
-NOT_SPOKEN = [0, 8, 101]  # frames: none, two units, more than the model takes
+PROMPT_FRAMES = [0, 8, 101]  # empty, two words, more than the model accepts
 STATISTICS = ("/token/logprob", "/token/entropy_member", "/token/entropy_prex")
 
 
@@ -54,17 +54,17 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 
 def _prepare_prompts(folder: Path) -> None:
-    features = [np.zeros((length, BINS)) for length in NOT_SPOKEN]
+    features = [np.zeros((length, BINS)) for length in PROMPT_FRAMES]
     write_features(folder / "PROMPTS.h5", features, [], with_targets=False)
     with (folder / "PROMPTS.jsonl").open("w") as file:
-        for place, n_frame in enumerate(NOT_SPOKEN):
-            row = {"id": place, "source": f"{place}.wav", "reference": None, "n_frame": n_frame}
+        for index, n_frame in enumerate(PROMPT_FRAMES):
+            row = {"id": index, "source": f"{index}.wav", "reference": None, "n_frame": n_frame}
             file.write(json.dumps(row | {"source_pieces": [], "reference_pieces": None}) + "\n")
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with two members that stage train has trained on the toy."""
+    """Make a root with two members that stage train has trained on the toy task."""
     root = tmp_path_factory.mktemp("speech root: 日本")
     prepared = root / "prepare" / "asr"
     prepare_toy(prepared, NOISES)
@@ -78,7 +78,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def made(root: Path, part: str, *overrides: str) -> Store:
+def decoded_store(root: Path, part: str, *overrides: str) -> Store:
     decode(settings(root, f"part={part}", *overrides))
     path = root / "decode" / "asr" / part / "store.h5"
     assert validate(path) == []
@@ -88,15 +88,15 @@ def made(root: Path, part: str, *overrides: str) -> Store:
 def _wrong_words(store: Store) -> int:
     texts = store.read("/hypothesis/text")
     best = [str(texts[first]).split() for first in store.hypothesis_offset[:-1]]
-    meant = [str(text).split() for text in store.read("/sentence/reference")]
-    return sum(Levenshtein.distance(*pair) for pair in zip(best, meant, strict=True))
+    references = [str(text).split() for text in store.read("/sentence/reference")]
+    return sum(Levenshtein.distance(*pair) for pair in zip(best, references, strict=True))
 
 
-def test_what_was_learnt_is_recognised_and_noise_is_harder(root: Path) -> None:
+def test_speech_is_recognised_and_noisy_speech_has_more_errors(root: Path) -> None:
     wrong = {}
     for role in NOISES:
-        with made(root, f"random_init.prex.{role}") as store:
-            assert store.sources() == [f"{place:02d}.wav" for place in range(20)]
+        with decoded_store(root, f"random_init.prex.{role}") as store:
+            assert store.sources() == [f"{index:02d}.wav" for index in range(20)]
             assert np.diff(store.hypothesis_offset).tolist() == [4] * 20
             wrong[role] = _wrong_words(store)
     assert wrong["LTC"] < 15
@@ -106,8 +106,8 @@ def test_what_was_learnt_is_recognised_and_noise_is_harder(root: Path) -> None:
 @pytest.mark.parametrize(
     "part", ["random_init.expr.LTC", "random_init.teacher_forcing.LTC", "seed_2.beam.LTC"]
 )
-def test_other_posteriors_references_and_members_alone(root: Path, part: str) -> None:
-    with made(root, part) as store:
+def test_other_posterior_reference_and_single_member_are_decoded(root: Path, part: str) -> None:
+    with decoded_store(root, part) as store:
         assert store.n_sentence == 20
         assert store.flag.tolist() == [0] * 20
         if "teacher_forcing" in part:
@@ -116,39 +116,39 @@ def test_other_posteriors_references_and_members_alone(root: Path, part: str) ->
             ]
 
 
-def test_case_5_a_batch_of_one_gives_the_same(root: Path) -> None:
-    found: list[dict[str, Any]] = []
+def test_case_5_batch_size_does_not_change_the_statistics(root: Path) -> None:
+    statistics: list[dict[str, Any]] = []
     for size in (1, 64):
-        with made(root, "random_init.prex.LTO", f"decode.batch_sentences={size}") as store:
-            found.append({name: store.read(name) for name in ("/token/id", *STATISTICS)})
-    alone, together = found
+        with decoded_store(root, "random_init.prex.LTO", f"decode.batch_sentences={size}") as store:
+            statistics.append({name: store.read(name) for name in ("/token/id", *STATISTICS)})
+    alone, together = statistics
     assert np.array_equal(alone["/token/id"], together["/token/id"])
     for name in STATISTICS:
         np.testing.assert_allclose(alone[name], together[name], atol=1e-5)
 
 
-def test_samples_are_drawn(root: Path) -> None:
+def test_every_utterance_has_as_many_samples_as_asked_for(root: Path) -> None:
     sampling = ("decode=sample", "decode.beam=3", "decode.self_check=false")
-    with made(root, "random_init.prex.LTC", *sampling) as store:
+    with decoded_store(root, "random_init.prex.LTC", *sampling) as store:
         assert np.diff(store.hypothesis_offset).tolist() == [3] * 20
 
 
-def test_case_13_what_cannot_be_heard_is_a_flagged_row(root: Path) -> None:
-    with made(root, "random_init.prex.PROMPTS") as store:
+def test_case_13_utterance_that_cannot_be_decoded_is_a_flagged_row(root: Path) -> None:
+    with decoded_store(root, "random_init.prex.PROMPTS") as store:
         assert store.sources() == ["0.wav", "1.wav", "2.wav"]
         assert np.diff(store.hypothesis_offset).tolist() == [0, 4, 0]
         assert store.flag[0] & Flag.EMPTY_SOURCE
         assert store.flag[2] & Flag.TOO_LONG
 
 
-def test_whole_distributions_are_those_of_the_search(root: Path) -> None:
-    with made(root, "random_init.prex.LTC", "dump=full", "dump.dtype=float32") as store:
+def test_stored_distributions_agree_with_the_search(root: Path) -> None:
+    with decoded_store(root, "random_init.prex.LTC", "dump=full", "dump.dtype=float32") as store:
         full, token = store.read("/token/full_logprob"), store.read("/token/id")
         of_token = full[np.arange(len(token)), :, token]
         np.testing.assert_allclose(of_token, store.read("/token/logprob"), atol=1e-5)
 
 
-def test_features_of_another_set_are_refused(root: Path, tmp_path: Path) -> None:
+def test_features_of_another_test_set_are_refused(root: Path, tmp_path: Path) -> None:
     rows = (root / "prepare" / "asr" / "test" / "LTC.jsonl").read_text()
     (tmp_path / "LTC.jsonl").write_text(rows)
     write_features(tmp_path / "LTC.h5", [np.zeros((4, BINS))] * 19, [], with_targets=False)

@@ -1,4 +1,4 @@
-"""Ten utterances in LibriSpeech's layout, from the files of sound to the tables of the report."""
+"""Run all stages on ten utterances in LibriSpeech's layout, from audio files to tables."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def _cells(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_librispeech_folder_of_ten_utterances_goes_through_the_whole_pipeline(
+def test_every_stage_runs_on_a_librispeech_folder(
     settings: Callable[..., PipelineConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for stage in (train, decode):
-        # What a multirun makes in processes of their own is made here one after another.
+        # Run the parts one after the other in this process instead of in a multirun.
         def run_here(
             _: PipelineConfig, folder: PartFolder, *__: int, stage: Callable[..., None] = stage
         ) -> list[str]:
@@ -105,10 +105,10 @@ def test_a_librispeech_folder_of_ten_utterances_goes_through_the_whole_pipeline(
         assert bool(cell["value"]) or bool(cell["reason"]), cell
         assert cell["value"].lower() not in ("nan", "inf", "-inf"), cell
     for metric in ("wer_percent", "cer_percent", "nll"):
-        own = [cell for cell in cells if cell["metric"] == metric]
-        assert {cell["test_set"] for cell in own} == {"LTC", "LTO"}
-        assert all(cell["value"] for cell in own)
-        assert {cell["n"] for cell in own} == {"10"}
+        of_metric = [cell for cell in cells if cell["metric"] == metric]
+        assert {cell["test_set"] for cell in of_metric} == {"LTC", "LTO"}
+        assert all(cell["value"] for cell in of_metric)
+        assert {cell["n"] for cell in of_metric} == {"10"}
     tokens = [cell for cell in shown if cell["table"] == "beyond:token-error-detection"]
     assert {cell["test_set"] for cell in tokens} == {"LTC", "LTO"}
     assert "Words missing before a token" in (out / "tables" / f"{_TOKENS}.md").read_text()

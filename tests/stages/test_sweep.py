@@ -1,4 +1,4 @@
-"""A sweep decodes once for each decode setting, and its points are what the stages alone give."""
+"""A sweep decodes once per decode setting, and its points equal runs of the single stages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SMALL = (
 )
 
 
-def stage(name: str, root: Path, *arguments: str, at_once: int = 1) -> str:
+def stage(name: str, root: Path, *arguments: str, cores: int = 1) -> str:
     command = [sys.executable, "-m", f"stages.{name}", *arguments, f"io.root='{root}'", *SMALL]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), CORES_OF_A_STAGE: str(at_once)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), CORES_OF_A_STAGE: str(cores)}
     result = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -44,66 +44,70 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepare(root / "prepare" / "nmt_ende")
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
     stage("decode", root, "decode.beam=2")
-    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2", at_once=2)
+    stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2", cores=2)
     return root
 
 
 @pytest.fixture(scope="module")
-def home(root: Path) -> Path:
+def sweep_folder(root: Path) -> Path:
     return root / "sweep" / "nmt_ende"
 
 
-def test_the_summary_has_a_row_a_point_and_names_what_was_swept(home: Path) -> None:
-    frame = pd.read_csv(home / "summary.csv")
+def test_summary_has_one_row_per_point_and_the_swept_keys(sweep_folder: Path) -> None:
+    frame = pd.read_csv(sweep_folder / "summary.csv")
     points = frame[["uncertainty.temperature", "decode.beam"]].to_numpy().tolist()
     assert points == [[1, 1], [1, 2], [10, 1], [10, 2]]
     numbers = [name for name in frame.columns if "/nll" in name or "/bleu" in name]
     assert numbers
     assert not frame[numbers].isna().any(axis=None)
-    assert (home / "summary.md").read_text().count("\n") == 6
-    assert "<svg" in (home / "summary.svg").read_text()
+    assert (sweep_folder / "summary.md").read_text().count("\n") == 6
+    assert "<svg" in (sweep_folder / "summary.svg").read_text()
 
 
-def test_a_decode_serves_every_temperature(home: Path) -> None:
-    assert len(list(home.glob("decode-*"))) == 2
-    assert len(list(home.glob("point-*"))) == 4
+def test_one_decode_serves_every_temperature(sweep_folder: Path) -> None:
+    assert len(list(sweep_folder.glob("decode-*"))) == 2
+    assert len(list(sweep_folder.glob("point-*"))) == 4
 
 
-def test_the_stages_own_decode_is_taken_over(root: Path, home: Path) -> None:
-    own = root / "decode" / "nmt_ende" / "random_init.prex.newstest14" / "store.h5"
-    taken = home.glob("decode-*/decode/nmt_ende/random_init.prex.newstest14/store.h5")
-    assert any(path.samefile(own) for path in taken)
+def test_store_of_stage_decode_is_reused(root: Path, sweep_folder: Path) -> None:
+    store = root / "decode" / "nmt_ende" / "random_init.prex.newstest14" / "store.h5"
+    reused = sweep_folder.glob("decode-*/decode/nmt_ende/random_init.prex.newstest14/store.h5")
+    assert any(path.samefile(store) for path in reused)
 
 
-def test_a_point_has_the_numbers_of_the_stages_alone(root: Path, home: Path) -> None:
+def test_point_has_the_numbers_of_the_single_stages(root: Path, sweep_folder: Path) -> None:
     for name in ("uncertainty", "metrics"):
         stage(name, root, "decode.beam=2", "uncertainty.temperature=10")
-    alone = (root / "metrics" / "nmt_ende" / "cells.csv").read_bytes()
-    points = [path.read_bytes() for path in home.glob("point-*/metrics/nmt_ende/cells.csv")]
-    assert points.count(alone) == 1
+    of_stages = (root / "metrics" / "nmt_ende" / "cells.csv").read_bytes()
+    points = [path.read_bytes() for path in sweep_folder.glob("point-*/metrics/nmt_ende/cells.csv")]
+    assert points.count(of_stages) == 1
 
 
-def test_a_finished_point_is_not_made_again(root: Path, home: Path) -> None:
-    results = [path for kind in ("h5", "parquet", "csv") for path in home.glob(f"*/**/*.{kind}")]
+def test_finished_point_is_not_computed_again(root: Path, sweep_folder: Path) -> None:
+    results = [
+        path for kind in ("h5", "parquet", "csv") for path in sweep_folder.glob(f"*/**/*.{kind}")
+    ]
     before = {path: path.stat().st_mtime_ns for path in results}
     assert len(before) > 20
     stage("sweep", root, "-m", "uncertainty.temperature=1,10", "decode.beam=1,2")
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
+def test_sweep_in_a_read_only_folder_skips_optional_parts_and_writes_to_io_root(
     root: Path, tmp_path: Path
 ) -> None:
     code = tmp_path / "code"
     copy_repository(code, "laptop", "")
-    for path in (code, *(one for one in code.rglob("*") if one.is_dir())):
+    for path in (code, *(path for path in code.rglob("*") if path.is_dir())):
         path.chmod(0o555)
     results = tmp_path / "results"
     for name in ("prepare", "train"):
         shutil.copytree(root / name, results / name)
-    # Root may write anywhere, unless it has no capabilities.
-    as_a_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    command = [*as_a_user, sys.executable, "-m", "stages.sweep", "-m", "decode.beam=2"]
+    # Root can write everywhere unless it gives up its capabilities.
+    without_privileges = (
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    )
+    command = [*without_privileges, sys.executable, "-m", "stages.sweep", "-m", "decode.beam=2"]
     command += [f"io.root={results}", "experiment=laptop", "ensemble.seeds=[1,2]"]
     command += [*FEW_SETS, *ONE_FIGURE]
     environment = environment_of_copy() | {"MPLCONFIGDIR": str(tmp_path), "HOME": str(tmp_path)}
@@ -121,7 +125,7 @@ def test_from_a_read_only_folder_a_point_is_lean_and_results_lie_elsewhere(
     assert frame["low"].isna().all()
     assert not frame["hypotheses"].isin(["expr"]).any()
     probe = subprocess.run(
-        [*as_a_user, "touch", str(code / "new")], capture_output=True, check=False
+        [*without_privileges, "touch", str(code / "new")], capture_output=True, check=False
     )
     assert probe.returncode != 0
 
@@ -131,16 +135,16 @@ def test_mlflow_has_one_parent_and_comparable_children(root: Path) -> None:
     experiment = client.get_experiment_by_name("nmt_ende")
     runs = client.search_runs([experiment.experiment_id], "tags.stage = 'sweep'")
     parents = {run.data.tags["mlflow.parentRunId"] for run in runs}
-    assert len(parents) in (1, 2)  # the test above runs a second sweep
-    first = [run for run in runs if run.data.tags["mlflow.parentRunId"] == min(parents)]
-    assert len(first) == 4
+    assert len(parents) in (1, 2)  # another test runs a second sweep
+    children = [run for run in runs if run.data.tags["mlflow.parentRunId"] == min(parents)]
+    assert len(children) == 4
     assert len({frozenset(run.data.metrics) for run in runs}) == 1
-    assert all("decode.beam=" in run.info.run_name for run in first)
-    names = {one.path for one in client.list_artifacts(min(parents))}
+    assert all("decode.beam=" in run.info.run_name for run in children)
+    names = {artifact.path for artifact in client.list_artifacts(min(parents))}
     assert {"summary.csv", "summary.md", "summary.svg"} <= names
 
 
-def test_points_are_ordered_and_constant_keys_left_out() -> None:
+def test_summary_sorts_points_and_omits_constant_keys() -> None:
     points = [
         Point(number, {"decode.beam": str(beam), "seed": "1"}, {"a/roc_auc_x_B5_T10": beam / 10})
         for number, beam in ((1, 5), (0, 1))
@@ -153,14 +157,14 @@ def test_points_are_ordered_and_constant_keys_left_out() -> None:
     assert figure.axes[0].get_title() == "a/roc_auc_x_B5"
 
 
-def test_a_sweep_over_names_has_no_figure() -> None:
+def test_sweep_over_names_has_no_figure() -> None:
     points = [
         Point(n, {"decode": name}, {"bleu": 1.0}) for n, name in enumerate(("beam", "greedy"))
     ]
     assert draw(summary(points)) is None
 
 
-def test_several_temperatures_in_one_point_keep_their_names() -> None:
+def test_metrics_of_several_temperatures_keep_their_names() -> None:
     names = {"a/roc_auc_x_B5_T1": 1.0, "a/roc_auc_x_B5_T10": 2.0}
     assert Point(0, {}, names).comparable() == names
     assert json.loads(json.dumps(Point(0, {}, names).as_dict()))["headline"] == names

@@ -1,4 +1,4 @@
-"""A sweep of which points fail: the others are summarised, the failed ones named, with why."""
+"""A sweep with failed points summarises the others and names the failed ones with reasons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train
 NUMBER = "newstest14/bleu"
 
 
-def test_a_point_that_fails_has_a_row_with_its_reason(tmp_path: Path) -> None:
+def test_failed_point_has_a_row_with_its_reason(tmp_path: Path) -> None:
     root = tmp_path / "out"
     prepare_and_train(root)
     command = [sys.executable, "-m", "stages.sweep", "-m", "experiment=laptop", f"io.root={root}"]
@@ -39,46 +39,46 @@ def test_a_point_that_fails_has_a_row_with_its_reason(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    home = root / "sweep" / "nmt_ende"
+    sweep_folder = root / "sweep" / "nmt_ende"
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
-    told = f"error: {home / 'summary.csv'}: 1 of 2 points failed: "
-    assert result.stderr.splitlines()[-1].startswith(f"{told}ensemble.seeds=[1,9] (")
-    failed, done = pd.read_csv(home / "summary.csv").to_dict("records")
+    message = f"error: {sweep_folder / 'summary.csv'}: 1 of 2 points failed: "
+    assert result.stderr.splitlines()[-1].startswith(f"{message}ensemble.seeds=[1,9] (")
+    failed, done = pd.read_csv(sweep_folder / "summary.csv").to_dict("records")
     assert (failed["ensemble.seeds"], done["ensemble.seeds"]) == ("[1,9]", "[1,2]")
     assert "ensemble.seeds: seed 9 was not trained" in failed["reason"]
     assert pd.isna(done["reason"])
     numbers = [name for name in done if "/" in name]
     assert numbers
     assert all(pd.isna(failed[name]) and not pd.isna(done[name]) for name in numbers)
-    assert "seed 9 was not trained" in (home / "summary.md").read_text()
+    assert "seed 9 was not trained" in (sweep_folder / "summary.md").read_text()
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     parent, child = sorted(client.search_runs(["1"]), key=lambda run: len(run.data.metrics))
     assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
-    kept = client.download_artifacts(parent.info.run_id, "summary.csv")
-    assert Path(kept).read_bytes() == (home / "summary.csv").read_bytes()
+    downloaded = client.download_artifacts(parent.info.run_id, "summary.csv")
+    assert Path(downloaded).read_bytes() == (sweep_folder / "summary.csv").read_bytes()
 
 
 def job(folder: Path, number: int, *overrides: str) -> Path:
-    """What Hydra leaves of a job that it has started."""
-    kept = folder / str(number) / ".hydra"
-    kept.mkdir(parents=True)
+    """Write the files that Hydra writes when it starts a job; return the folder of the job."""
+    hydra_folder = folder / str(number) / ".hydra"
+    hydra_folder.mkdir(parents=True)
     hydra = {"hydra": {"job": {"num": number}, "overrides": {"task": [*overrides]}}}
-    OmegaConf.save(OmegaConf.create(hydra), kept / "hydra.yaml")
+    OmegaConf.save(OmegaConf.create(hydra), hydra_folder / "hydra.yaml")
     config = {"io": {"root": str(folder / "out")}, "task": {"name": "nmt_ende"}}
-    OmegaConf.save(OmegaConf.create(config), kept / "config.yaml")
-    return kept.parent
+    OmegaConf.save(OmegaConf.create(config), hydra_folder / "config.yaml")
+    return hydra_folder.parent
 
 
-def test_jobs_that_were_killed_and_points_that_were_not_tracked_are_told(tmp_path: Path) -> None:
+def test_killed_jobs_and_untracked_points_are_reported(tmp_path: Path) -> None:
     for number, beam in enumerate((1, 5, 10)):
-        here = job(tmp_path, number, "seed=1", f"decode.beam={beam}")
+        job_folder = job(tmp_path, number, "seed=1", f"decode.beam={beam}")
         if beam > 1:
             point = Point(number, {"seed": "1", "decode.beam": str(beam)}, {NUMBER: beam / 2})
-            (here / "point.json").write_text(json.dumps(point.as_dict()))
+            (job_folder / "point.json").write_text(json.dumps(point.as_dict()))
     (tmp_path / "1" / "failed.txt").write_text("MLflow could not store it")
-    told = r"2 of 3 points failed: decode\.beam=1 \(its process .*\); decode\.beam=5 \(MLflow"
-    with pytest.raises(PipelineError, match=told):
+    message = r"2 of 3 points failed: decode\.beam=1 \(its process .*\); decode\.beam=5 \(MLflow"
+    with pytest.raises(PipelineError, match=message):
         close(Sweep(tmp_path, RunLog()))
     frame = pd.read_csv(tmp_path / "out" / "sweep" / "nmt_ende" / "summary.csv")
     assert frame["decode.beam"].tolist() == [1, 5, 10]
@@ -86,14 +86,14 @@ def test_jobs_that_were_killed_and_points_that_were_not_tracked_are_told(tmp_pat
     assert frame["reason"].notna().tolist() == [True, True, False]
 
 
-def test_a_sweep_without_failures_is_left_as_it_is(tmp_path: Path) -> None:
-    here = job(tmp_path, 0, "decode.beam=1")
-    (here / "point.json").write_text(json.dumps(Point(0, {}, {NUMBER: 1.0}).as_dict()))
+def test_sweep_without_failures_stays_unchanged(tmp_path: Path) -> None:
+    job_folder = job(tmp_path, 0, "decode.beam=1")
+    (job_folder / "point.json").write_text(json.dumps(Point(0, {}, {NUMBER: 1.0}).as_dict()))
     close(Sweep(tmp_path, RunLog()))
     assert not (tmp_path / "out").exists()
 
 
-def test_failed_points_are_not_drawn_and_a_reason_stays_one_cell(tmp_path: Path) -> None:
+def test_failed_points_are_not_drawn_and_a_reason_fits_one_cell(tmp_path: Path) -> None:
     points = [
         Point(0, {"seed": "1"}, {NUMBER: 1.0}),
         Point(1, {"seed": "2"}, {}, "a|b\nc"),
@@ -110,7 +110,7 @@ def test_failed_points_are_not_drawn_and_a_reason_stays_one_cell(tmp_path: Path)
     assert failures(points) == "seed=2, seed=4 (a|b c)"
 
 
-def test_a_sweep_of_which_every_point_failed_has_a_summary(tmp_path: Path) -> None:
-    points = [Point(place, {"seed": str(place)}, {}, "no data") for place in (0, 1)]
+def test_sweep_whose_points_all_failed_has_a_summary(tmp_path: Path) -> None:
+    points = [Point(number, {"seed": str(number)}, {}, "no data") for number in (0, 1)]
     assert [path.name for path in write_summary(tmp_path, points)] == ["summary.csv", "summary.md"]
     assert pd.read_csv(tmp_path / "summary.csv")["reason"].tolist() == ["no data"] * 2

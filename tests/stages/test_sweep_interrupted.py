@@ -1,4 +1,4 @@
-"""A sweep that is told to end takes the decodes along that its points have started."""
+"""An interrupted sweep ends the decodes that its points have started."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("side_by_side")
 
 
 def alive(session: int) -> list[psutil.Process]:
-    """The processes of a session, whatever groups they are in."""
-    found = []
+    """Return the processes of a session, whatever process groups they are in."""
+    processes = []
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):
             if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def has_jobs_of_decode(session: int) -> bool:
@@ -51,11 +51,11 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("how", "whom"),
-    [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)],  # as a shell does it at Ctrl-C
+    ("how", "send"),
+    [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)],  # as a shell does at Ctrl-C
 )
 def test_no_process_of_a_sweep_outlives_it(
-    how: signal.Signals, whom: Callable[[int, int], None], tmp_path: Path
+    how: signal.Signals, send: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     root = tmp_path / "out"
     prepare_and_train(root)
@@ -72,11 +72,11 @@ def test_no_process_of_a_sweep_outlives_it(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert wait_until(lambda: has_jobs_of_decode(sweep.pid), 120)
-    whom(sweep.pid, how)
-    _, said = sweep.communicate(timeout=60)
+    send(sweep.pid, how)
+    _, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 128 + how
-    assert "Traceback" not in said
-    assert said.count("error: stage sweep: interrupted; finished parts are kept") == 1
+    assert "Traceback" not in err
+    assert err.count("error: stage sweep: interrupted; finished parts are kept") == 1
     assert wait_until(lambda: not alive(sweep.pid), 10), alive(sweep.pid)
     (parent,) = MlflowClient(f"sqlite:///{root / 'mlflow.db'}").search_runs(["1"])
     assert parent.info.status == "FAILED"

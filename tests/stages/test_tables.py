@@ -20,7 +20,7 @@ from pipeline.run.settings import CONF, PipelineConfig, typed
 from stages.tables import tables
 from stages.uncertainty import uncertainty
 from tests.artifacts import list_files
-from tests.stages.made_run import FORCED, Run
+from tests.stages.synthetic_run import FORCED, SyntheticRun
 
 LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detection"]
 
@@ -37,7 +37,7 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A run with cells of EN-DE at the keys of three of the paper's tables."""
+    """Make a run with EN-DE cells that have the keys of three tables of the paper."""
     folder = tmp_path / "out: 日本" / "metrics" / "nmt_ende"
     folder.mkdir(parents=True)
     keys = [
@@ -77,12 +77,12 @@ def test_case_17_all_tables_are_written_to_any_path(root: Path) -> None:
     tables(config)
     folder = root / "tables"
     names = {path.name for path in folder.iterdir()}
-    made = [*LAYOUTS, *config.report.tables, "apn-tab:nmt"]
+    labels = [*LAYOUTS, *config.report.tables, "apn-tab:nmt"]
     assert {"beyond:ood-detection", "beyond:copy-through"} < {*config.report.tables}
-    stems = [label.replace(":", "_") for label in made]
+    stems = [label.replace(":", "_") for label in labels]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
-    others = {"results.csv", "all_tables.tex", "claims.csv", "claims.md", "manifest.json"}
-    assert names == expected | others
+    common = {"results.csv", "all_tables.tex", "claims.csv", "claims.md", "manifest.json"}
+    assert names == expected | common
     assert (root / "report" / "index.html").is_file()
     with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -96,21 +96,21 @@ def test_case_17_all_tables_are_written_to_any_path(root: Path) -> None:
     }
     assert {row["task"] for row in of_run} == {"nmt_ende"}
     text = (folder / "all_tables.tex").read_text(encoding="utf-8")
-    assert text.count("\\begin{table}") == len(made)
+    assert text.count("\\begin{table}") == len(labels)
 
 
-def test_a_table_of_the_user_is_written(root: Path) -> None:
+def test_table_of_the_user_is_written(root: Path) -> None:
     tables(settings(root, "+report.tables.mine=tests.stages.test_tables.my_table"))
     assert "| all | **" not in (root / "tables" / "tab_mine.md").read_text(encoding="utf-8")
     assert "tab:mine,nmt_ende" in (root / "tables" / "results.csv").read_text(encoding="utf-8")
 
 
-def test_an_unknown_label_is_refused(root: Path) -> None:
+def test_unknown_label_is_refused(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"report\.paper_tables: the paper has no table tab:mine"):
         tables(settings(root, "report.paper_tables=[tab:mine]"))
 
 
-def test_a_function_that_returns_no_table_is_refused(root: Path) -> None:
+def test_function_that_returns_no_table_is_refused(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"report\.tables\.mine: .* must return a Table"):
         tables(settings(root, "+report.tables.mine=builtins.len"))
 
@@ -121,7 +121,7 @@ def test_missing_cells_name_the_stage_to_run(tmp_path: Path) -> None:
 
 
 def test_case_2_tables_of_a_single_member_have_numbers_or_reasons(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+    run = SyntheticRun(tmp_path)
     run.stores = [
         ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),
         ("random_init.prex.PRM", {"members": ["seed_1"], "test_set": "PRM"}, False),

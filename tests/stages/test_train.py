@@ -14,7 +14,7 @@ from pipeline.run.settings import ROOT
 
 pytestmark = pytest.mark.usefixtures("side_by_side")
 
-# Fails for seed 2 until the file `mended` exists, and records the seeds that it trains.
+# Fails for seed 2 until the file `repaired` exists, and records the seeds that it trains.
 TRAINER = """
 from pathlib import Path
 from pipeline.errors import DataError
@@ -22,7 +22,7 @@ from pipeline.errors import DataError
 def trainer(job):
     folder = Path(__file__).parent
     (folder / f"trained_{job.seed}").touch()
-    if job.seed == 2 and not (folder / "mended").exists():
+    if job.seed == 2 and not (folder / "repaired").exists():
         raise DataError("train.h5: no utterances.")
     (job.out / "average.safetensors").write_text(str(job.seed))
     (job.out / "curve.csv").write_text(f"update,valid_loss_nats\\n1,{job.seed}.5\\n")
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_failed_member_is_named_and_trained_again(folder: Path) -> None:
+def test_failed_member_is_named_and_trained_again(folder: Path) -> None:
     trained = folder / "out: put" / "train" / "nmt_ende"
     first = _train(folder)
     assert first.returncode == 1
@@ -58,7 +58,7 @@ def test_a_failed_member_is_named_and_trained_again(folder: Path) -> None:
     assert {path.name for path in trained.iterdir()} == {"seed_0", "seed_3"}
     for note in folder.glob("trained_*"):
         note.unlink()
-    (folder / "mended").touch()
+    (folder / "repaired").touch()
     second = _train(folder)
     assert second.returncode == 0, second.stderr
     assert [note.name for note in folder.glob("trained_*")] == ["trained_2"]

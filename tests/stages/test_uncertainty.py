@@ -1,4 +1,4 @@
-"""The stage: from a store that numpy wrote, where neither torch nor fairseq can be imported."""
+"""Stage uncertainty: without torch and fairseq, for one store, and for all stores of a task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 @pytest.fixture
 def example_store(tmp_path: Path) -> Path:
-    """The store that the example in the documentation writes."""
+    """Write the store of the example in the documentation."""
     text = (ROOT / "docs" / "write_a_store.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python.*?\n(.*?)```", text, flags=re.DOTALL)
     path = tmp_path / "toy store.h5"
@@ -52,7 +52,7 @@ def example_store(tmp_path: Path) -> Path:
     return path
 
 
-def test_one_store(example_store: Path, tmp_path: Path):
+def test_one_store_is_measured_without_torch_and_fairseq(example_store: Path, tmp_path: Path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("kept")
@@ -73,7 +73,7 @@ def test_one_store(example_store: Path, tmp_path: Path):
     assert table["expr_mi_w_c"].notna().all()
 
 
-def test_a_file_that_is_no_store(tmp_path: Path):
+def test_file_that_is_not_a_store_is_refused(tmp_path: Path):
     (tmp_path / "x.h5").write_text("nothing")
     out = tmp_path / "out"
     with pytest.raises(StoreError, match="not a complete HDF5 file"):
@@ -81,14 +81,14 @@ def test_a_file_that_is_no_store(tmp_path: Path):
     assert not out.exists()
 
 
-def test_a_row_that_was_never_written(example_store: Path, tmp_path: Path):
+def test_store_with_a_missing_row_is_refused(example_store: Path, tmp_path: Path):
     with h5py.File(example_store, "r+") as file:
         file["/token/logprob"][7] = np.nan
     with pytest.raises(StoreError, match="/token/logprob, row 7: must not be NaN"):
         uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={tmp_path / 'o'}"))
 
 
-def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_path: Path):
+def test_refused_run_leaves_no_folder(example_store: Path, tmp_path: Path):
     (tmp_path / "file").write_text("mine")
     store = f"io.store='{example_store}'"
     with pytest.raises(ConfigError, match=r"io\.out: not a folder"):
@@ -98,15 +98,15 @@ def test_results_that_cannot_be_had_leave_no_folder(example_store: Path, tmp_pat
     members = f"io.member_stores=['{example_store}','{example_store}','{example_store}']"
     with pytest.raises(StoreError, match="n_member must be 1"):
         uncertainty(settings(tmp_path, store, f"io.out={tmp_path / 'out'}", members))
-    taken = tmp_path / "taken" / "sequence.parquet"
-    taken.mkdir(parents=True)
-    with pytest.raises(ConfigError, match=rf"io\.out: {taken} is a folder where a file"):
-        uncertainty(settings(tmp_path, store, f"io.out={taken.parent}"))
-    assert [*taken.parent.iterdir()] == [taken]
-    assert {one.name for one in tmp_path.iterdir()} == {"file", "taken", example_store.name}
+    blocked = tmp_path / "blocked" / "sequence.parquet"
+    blocked.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=rf"io\.out: {blocked} is a folder where a file"):
+        uncertainty(settings(tmp_path, store, f"io.out={blocked.parent}"))
+    assert [*blocked.parent.iterdir()] == [blocked]
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "blocked", example_store.name}
 
 
-def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Path):
+def test_only_one_run_at_a_time_writes_into_an_output_folder(example_store: Path, tmp_path: Path):
     out = tmp_path / "out"
     config = settings(tmp_path, f"io.store='{example_store}'", f"io.out={out}")
     with (
@@ -116,7 +116,7 @@ def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Pa
         ),
     ):
         uncertainty(config)
-    # What a run that was killed left is taken away by the next.
+    # Files left by a killed run are removed.
     (out / ".building" / "files").mkdir()
     (out / ".building" / "files" / "token.parquet").write_text("half")
     uncertainty(config)
@@ -125,12 +125,12 @@ def test_one_run_at_a_time_writes_into_one_out(example_store: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("key", ["io.out=somewhere", "io.member_stores=[a.h5]"])
-def test_settings_of_one_store_are_refused_without_it(key: str, tmp_path: Path):
+def test_settings_for_one_store_need_io_store(key: str, tmp_path: Path):
     with pytest.raises(ConfigError, match=r"io\.out, io\.member_stores: need io\.store"):
         uncertainty(settings(tmp_path, key))
 
 
-def test_a_store_needs_a_place_for_its_results(tmp_path: Path):
+def test_io_store_needs_io_out(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"io\.out: missing"):
         uncertainty(settings(tmp_path, "io.store=x.h5"))
 
@@ -162,7 +162,7 @@ def _write_part(
             )
 
 
-def test_every_ensemble_decode_of_a_task(tmp_path: Path):
+def test_every_ensemble_store_of_a_task_is_measured(tmp_path: Path):
     parts = {
         "e.prex.newstest14": (["seed_1", "seed_2"], "e", "beam"),
         "e.prex.PRM": (["seed_1", "seed_2"], "e", "beam"),
@@ -177,21 +177,23 @@ def test_every_ensemble_decode_of_a_task(tmp_path: Path):
     for name, (members, ensemble, regime) in parts.items():
         _write_part(folder, name, members, ensemble, regime)
     folder.write_manifest()
-    (tmp_path / "uncertainty" / "nmt_ende" / "stranger").mkdir(parents=True)
+    (tmp_path / "uncertainty" / "nmt_ende" / "unexpected").mkdir(parents=True)
 
     uncertainty(settings(tmp_path))
 
-    made = tmp_path / "uncertainty" / "nmt_ende"
-    names = sorted(one.name for one in made.iterdir())
+    measured = tmp_path / "uncertainty" / "nmt_ende"
+    names = sorted(path.name for path in measured.iterdir())
     assert names == sorted([*list(parts)[:3], "manifest.json"])
-    tables = {name: pd.read_parquet(made / name / "sequence.parquet") for name in list(parts)[:3]}
+    tables = {
+        name: pd.read_parquet(measured / name / "sequence.parquet") for name in list(parts)[:3]
+    }
     assert tables["e.prex.newstest14"]["xbleu"].gt(0).all()
     assert tables["e.prex.PRM"]["xbleu"].isna().all()
     with open_store(folder.root / "e.prex.PRM" / "store.h5") as store:
         assert store.members == ["seed_1", "seed_2"]
 
 
-def test_case_2_an_ensemble_of_one_is_measured(tmp_path: Path):
+def test_case_2_ensemble_of_one_has_no_knowledge_uncertainty(tmp_path: Path):
     folder = PartFolder(
         tmp_path / "decode" / "nmt_ende", "decode", {"e.prex.newstest14": made_by("decode")}
     )

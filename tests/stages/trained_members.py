@@ -1,4 +1,4 @@
-"""What prepare and train leave on disk, made up, for the tests of decode."""
+"""Synthetic outputs of stages prepare and train, for the tests of stage decode."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ SETTINGS = settings(Path())
 ALL_SETS = SETTINGS.task.test_sets
 TEST_SETS = {role: ALL_SETS[role] for role in ("newstest14", "MED", "PRM", "L-DE", "L-DEDE")}
 ABSENT = {str(role): "no data" for role in ALL_SETS if role not in TEST_SETS}
-# For what is not about sets and figures: two sets, one figure.
+# For tests that need neither all test sets nor all figures.
 FEW_SETS = tuple(
     f"~task.test_sets.{role}" for role in TEST_SETS if role not in ("newstest14", "PRM")
 )
 ONE_FIGURE = tuple(
     f"~report.figures.{name}" for name in SETTINGS.report.figures if name != "error_histograms"
 )
-IN_DOMAIN = [role for role, one in TEST_SETS.items() if one.in_domain]
-SEARCHED = [role for role, one in TEST_SETS.items() if "search" in one.regimes]
+IN_DOMAIN = [role for role, test_set in TEST_SETS.items() if test_set.in_domain]
+SEARCHED = [role for role, test_set in TEST_SETS.items() if "search" in test_set.regimes]
 ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]
 
 
@@ -56,7 +56,7 @@ def prepare(folder: Path) -> None:
     (folder / "fairseq").mkdir(parents=True)
     (folder / "test").mkdir()
     for language in ("en", "de"):
-        words = "".join(f"▁w{one} 1\n" for one in range(20))
+        words = "".join(f"▁w{index} 1\n" for index in range(20))
         (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
     for role in TEST_SETS:
         write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
@@ -66,13 +66,13 @@ def prepare(folder: Path) -> None:
 
 def write_sentences(path: Path, has_reference: bool) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for place in range(5):
+        for index in range(5):
             sentence = {
-                "id": place,
-                "source": f"source {place}",
-                "reference": f"w{place}" if has_reference else None,
-                "source_pieces": [f"▁w{place}"] * place,
-                "reference_pieces": [f"▁w{place}"] if has_reference else None,
+                "id": index,
+                "source": f"source {index}",
+                "reference": f"w{index}" if has_reference else None,
+                "source_pieces": [f"▁w{index}"] * index,
+                "reference_pieces": [f"▁w{index}"] if has_reference else None,
             }
             file.write(json.dumps(sentence) + "\n")
 
@@ -92,8 +92,8 @@ def train(folder: Path, prepared: Path) -> None:
     for seed in (1, 2):
         with parts.building(f"seed_{seed}") as part:
             names = ["average", *(f"update_{update:08d}" for update in UPDATES)]
-            for place, name in enumerate(names):
-                torch.manual_seed(10 * seed + place)
+            for index, name in enumerate(names):
+                torch.manual_seed(10 * seed + index)
                 model = build_model(configuration, dictionary, dictionary)
                 save_weights(model.state_dict(), part / f"{name}.safetensors")
             files = part.glob("*.safetensors")
@@ -104,19 +104,20 @@ def train(folder: Path, prepared: Path) -> None:
                     "seed": seed,
                     "updates": UPDATES[-1],
                     "vocabulary_sha256": file_sha256(path),
-                    "weights": {one.name: file_sha256(one) for one in files},
+                    "weights": {file.name: file_sha256(file) for file in files},
                 },
             )
     parts.write_manifest()
 
 
 def prepare_and_train(root: Path) -> None:
-    """Random models of two seeds, three checkpoints each, and test sets of five sentences."""
+    """Write test sets of five sentences, and random models of two seeds, three checkpoints each."""
     prepare(root / "prepare" / "nmt_ende")
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
 
 
-def made(root: Path, part: str, *overrides: str) -> Path:
+def decoded_store(root: Path, part: str, *overrides: str) -> Path:
+    """Decode one part; return the path of its store."""
     decode(settings(root, f"part={part}", *overrides))
     path = root / "decode" / "nmt_ende" / part / "store.h5"
     assert validate(path) == []

@@ -1,7 +1,8 @@
-"""Python runs this at its start: counts the files put in place, and waits before one of them.
+"""Count the files that are moved into place and pause before one of them.
 
-HELD is a folder; HELD.placed gets a byte for each file below it; HELD_BEFORE is the number of the
-one that waits, if any.
+Python imports this module at startup. The environment variable HELD names a folder: for each file
+that is moved into it, one byte is appended to the file HELD.moved. If HELD_BEFORE is set, the
+process pauses before it moves the file with this number.
 """
 
 import os
@@ -19,7 +20,7 @@ def _counted(source: Any, target: Any, **folders: Any) -> None:
 
 
 def _count() -> None:
-    counter = os.open(os.environ["HELD"] + ".placed", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    counter = os.open(os.environ["HELD"] + ".moved", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(counter, b".")
         number = os.lseek(counter, 0, os.SEEK_CUR)

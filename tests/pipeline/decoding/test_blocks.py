@@ -22,8 +22,8 @@ from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import ROOT, DecodeConfig, DumpConfig
 from pipeline.store import Flag, open_store, validate
+from tests.decode_to_store import decode_to_store
 from tests.pipeline.decoding.conftest import TableModel
-from tests.whole_decode import decode_to_store
 
 
 def sentence(index: int, n_word: int, reference: list[str] | None) -> PreparedSentence:

@@ -32,7 +32,7 @@ from pipeline.run.settings import DumpConfig
 from pipeline.store import TokenStatistics, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
-from tests.whole_decode import decode_to_store
+from tests.decode_to_store import decode_to_store
 
 
 @pytest.fixture(scope="module")

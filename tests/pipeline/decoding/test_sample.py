@@ -19,7 +19,7 @@ from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
 from pipeline.store import open_store, validate
 from pipeline.uncertainty.sequence import sequence_measures
-from tests.whole_decode import decode_to_store
+from tests.decode_to_store import decode_to_store
 
 EOS, WORDS, LONGEST = 2, (3, 4), 3
 

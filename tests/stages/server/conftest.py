@@ -1,4 +1,4 @@
-"""An MLflow server of the machine's own, and a sweep and its tables that logged to it."""
+"""A local MLflow server, and a sweep and its tables that are logged to it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import pytest
 from tests.stages.test_sweep import stage
 from tests.stages.trained_members import prepare, train
 
-_UP_SECONDS = 90
+_START_SECONDS = 90
 
 
 @dataclass(frozen=True)
 class Logged:
-    """Where the server answers, and the folder of results of what logged to it."""
+    """The address of the server, and the root folder of the runs that were logged to it."""
 
     uri: str
     root: Path
@@ -33,13 +33,13 @@ class Logged:
 
 @dataclass(frozen=True)
 class Server:
-    """A server and where it answers."""
+    """A server process and its address."""
 
     uri: str
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
-        """End it, with its workers; nothing where it has ended."""
+        """Stop the server and its workers if it is running."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(timeout=30)
@@ -47,15 +47,15 @@ class Server:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Server]:
-    """A server whose database and artifacts lie in a folder."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    """Run a server that keeps its database and artifacts in `folder`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}"]
     command += ["--artifacts-destination", str(folder / "artifacts")]
-    # Without the five processes that wait for jobs of language models.
+    # Do not start the five processes that wait for jobs with language models.
     environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
@@ -71,7 +71,7 @@ def served(folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
-    """A sweep of two points, then metrics and tables of one of them, on a server."""
+    """Log a sweep of two points, and metrics and tables of one point, to a server."""
     folder = tmp_path_factory.mktemp("server")
     root = folder / "outputs"
     prepare(root / "prepare" / "nmt_ende")
@@ -87,12 +87,12 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
 
 
 def _wait_for(uri: str, log: Path) -> None:
-    deadline = time.monotonic() + _UP_SECONDS
+    deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
             with urllib.request.urlopen(f"{uri}/health", timeout=5):
                 return
         except (URLError, OSError):
             if time.monotonic() > deadline:
-                pytest.fail(f"no server in {_UP_SECONDS} s: {log.read_text()[-1500:]}")
+                pytest.fail(f"no server in {_START_SECONDS} s: {log.read_text()[-1500:]}")
             time.sleep(0.3)

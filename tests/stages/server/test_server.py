@@ -1,4 +1,4 @@
-"""All that a run keeps on a real MLflow server, named by its address alone, and what it shows."""
+"""What runs log to a real MLflow server, and what its web page shows."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def runs_of(client: MlflowClient, stage: str) -> list[Run]:
 
 
 def artifacts(client: MlflowClient, run: Run) -> set[str]:
-    return {one.path for one in client.list_artifacts(run.info.run_id)}
+    return {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
 
 
 def downloaded(client: MlflowClient, run: Run, name: str) -> str:
     return Path(client.download_artifacts(run.info.run_id, name)).read_text(encoding="utf-8")
 
 
-def test_a_range_is_swept_and_its_points_stand_under_one_parent(client: MlflowClient) -> None:
+def test_points_of_a_swept_range_have_one_parent(client: MlflowClient) -> None:
     points = runs_of(client, "sweep")
     assert {run.data.params["uncertainty.temperature"] for run in points} == {"1", "2"}
     (parent,) = {run.data.tags["mlflow.parentRunId"] for run in points}
@@ -48,7 +48,7 @@ def test_a_range_is_swept_and_its_points_stand_under_one_parent(client: MlflowCl
     assert len({frozenset(run.data.metrics) for run in points}) == 1
 
 
-def test_a_run_has_settings_metrics_and_tags(client: MlflowClient) -> None:
+def test_run_has_settings_metrics_and_tags(client: MlflowClient) -> None:
     (run,) = runs_of(client, "metrics")
     assert run.info.run_name == "metrics nmt_ende"
     assert run.data.params["decode.beam"] == "5"
@@ -59,34 +59,36 @@ def test_a_run_has_settings_metrics_and_tags(client: MlflowClient) -> None:
     assert settings["decode"]["beam"] == 5
 
 
-def test_tables_figures_and_the_page_are_kept(client: MlflowClient) -> None:
+def test_tables_figures_and_report_page_are_artifacts(client: MlflowClient) -> None:
     (metrics,) = runs_of(client, "metrics")
     assert any(name.endswith(".svg") for name in artifacts(client, metrics))
     (tables,) = runs_of(client, "tables")
-    kept = artifacts(client, tables)
-    assert {"results.csv", "all_tables.tex", "claims.md", "index.html"} <= kept
+    names = artifacts(client, tables)
+    assert {"results.csv", "all_tables.tex", "claims.md", "index.html"} <= names
 
 
-def test_the_test_sets_are_inputs(client: MlflowClient) -> None:
+def test_test_sets_are_inputs(client: MlflowClient) -> None:
     (run,) = runs_of(client, "metrics")
-    inputs = {one.dataset.name: one for one in run.inputs.dataset_inputs}
+    inputs = {entry.dataset.name: entry for entry in run.inputs.dataset_inputs}
     assert "nmt_ende newstest14" in inputs
-    one = inputs["nmt_ende newstest14"]
-    assert [(tag.key, tag.value) for tag in one.tags] == [("mlflow.data.context", "evaluation")]
-    assert json.loads(one.dataset.source)["files"] == ["test/newstest14.jsonl"]
-    assert len({one.dataset.digest for one in inputs.values()}) > 1
+    newstest14 = inputs["nmt_ende newstest14"]
+    assert [(tag.key, tag.value) for tag in newstest14.tags] == [
+        ("mlflow.data.context", "evaluation")
+    ]
+    assert json.loads(newstest14.dataset.source)["files"] == ["test/newstest14.jsonl"]
+    assert len({entry.dataset.digest for entry in inputs.values()}) > 1
 
 
-def test_the_members_are_a_registered_manifest(client: MlflowClient) -> None:
+def test_members_are_a_registered_model_version(client: MlflowClient) -> None:
     (run,) = runs_of(client, "metrics")
     (version,) = client.search_model_versions("name='nmt_ende ensembles'")
     assert version.run_id == run.info.run_id
     (ensemble,) = json.loads(downloaded(client, run, "ensemble.json"))
-    assert [one["name"] for one in ensemble["members"]] == ["seed_1", "seed_2"]
+    assert [member["name"] for member in ensemble["members"]] == ["seed_1", "seed_2"]
 
 
-def test_the_points_of_a_sweep_are_compared_side_by_side(chromium: Browser, logged: Logged) -> None:
-    """In MLflow's UI; the picture of it is kept under the name that the README gives."""
+def test_points_of_a_sweep_can_be_compared_side_by_side(chromium: Browser, logged: Logged) -> None:
+    """The screenshot of MLflow's page is saved under the name that the README gives."""
     expect.set_options(timeout=_WAIT_MS)
     experiment = MlflowClient(logged.uri).get_experiment_by_name("nmt_ende")
     assert experiment is not None
@@ -97,7 +99,7 @@ def test_the_points_of_a_sweep_are_compared_side_by_side(chromium: Browser, logg
         search = page.get_by_test_id("search-box")
         search.fill('tags.stage = "sweep"')
         search.press("Enter")
-        # The parent, which is shown with its points, and no run of another stage.
+        # The sweep and its two points, and no run of another stage.
         expect(page.get_by_text("3 matching runs")).to_be_visible()
         page.get_by_role("row").filter(has_text="sweep ").locator("button").first.click()
         for temperature in (1, 2):

@@ -1,4 +1,4 @@
-"""A server that goes away under a run, and one that many begin to use at once."""
+"""A server that stops during a run, and a server that several runs begin to use at once."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ from tests.stages.trained_members import settings
 
 from .conftest import Server, served
 
-AT_ONCE = 6
+N_RUN = 6
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("server")) as one:
-        yield one
+    with served(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
-def test_many_begin_with_one_experiment_and_one_model(server: Server, tmp_path: Path) -> None:
+def test_simultaneous_runs_share_one_experiment_and_one_model(
+    server: Server, tmp_path: Path
+) -> None:
     client = MlflowClient(server.uri)
 
-    def begin(place: int) -> str:
+    def begin(number: int) -> str:
         _, experiment = open_experiment(server.uri, tmp_path, "together")
         run = client.create_run(experiment).info.run_id
-        manifest = tmp_path / f"{place}.json"
-        manifest.write_text(f"[{place}]")
+        manifest = tmp_path / f"{number}.json"
+        manifest.write_text(f"[{number}]")
         register(client, run, "together ensembles", manifest)
         return experiment
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        experiments = list(pool.map(begin, range(AT_ONCE)))
+    with ThreadPoolExecutor(N_RUN) as pool:
+        experiments = list(pool.map(begin, range(N_RUN)))
     assert len(set(experiments)) == 1
-    assert len(client.search_model_versions("name='together ensembles'")) == AT_ONCE
+    assert len(client.search_model_versions("name='together ensembles'")) == N_RUN
 
 
-def test_a_server_that_goes_away_under_a_run(
+def test_server_that_stops_during_a_run_is_named_in_one_line(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     config = settings(tmp_path, "tracking=mlflow_server", f"tracking.uri={server.uri}")
     words = rf"MLflow at {server.uri}: could not store metrics of run .*\. Results are already"
-    with pytest.raises(MachineError, match=words) as told, open_run(config, "metrics") as log:
+    with pytest.raises(MachineError, match=words) as refused, open_run(config, "metrics") as log:
         log.metrics({"bleu": 1.0})
         server.stop()
         log.metrics({"chrf": 2.0})
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""A real Slurm of one node on loopback, in a folder of its own, for the tests of this folder."""
+"""A real Slurm cluster with one node on the loopback interface, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sinfo", "scontrol", "sbatch")
 _PACKAGES = "apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
-_UP_SECONDS = 60
+_START_SECONDS = 60
 _CONFIGURATION = """
 ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
@@ -56,7 +56,7 @@ SchedulerParameters=sched_interval=1
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 CPUs=4 RealMemory=8000
 PartitionName=main Nodes=n1 Default=YES State=UP
 """
-# Without Slurm's accounting submitit cannot see how a job ended: this asks the controller.
+# submitit asks Slurm's accounting how a job ended. This replacement asks the controller.
 _SACCT = """#!/bin/sh
 echo "JobID|State|NodeList"
 scontrol -o show job 2>/dev/null | sed -nE '
@@ -67,27 +67,27 @@ s/^JobId=([0-9]+) .*JobState=([A-Z_]+).*/\\1|\\2|n1/p'
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the cluster lives, and the environment in which its commands reach it."""
+    """The folder of the cluster, and the environment in which its commands reach it."""
 
     folder: Path
     environment: dict[str, str]
 
     def command(self, *words: str) -> str:
-        """What a command of Slurm's prints."""
+        """Run a command of Slurm; return what it prints."""
         result = subprocess.run(
             words, env=self.environment, capture_output=True, text=True, check=False, timeout=30
         )
         return result.stdout
 
     def jobs(self, name: str) -> set[str]:
-        """The numbers of all jobs of a name, ended ones too; a task of an array is a job."""
+        """Return the ids of all jobs with a name, including finished ones and tasks of arrays."""
         listing = self.command("scontrol", "-o", "show", "job")
         return set(re.findall(rf"^JobId=(\d+) .*\bJobName={name} ", listing, re.MULTILINE))
 
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The cluster, idle; skipped where it cannot run, with what to install."""
+    """Start an idle cluster; skip with a hint what to install if that is impossible."""
     absent = [name for name in _PROGRAMS if _program(name) is None]
     if absent or os.geteuid() != 0:
         pytest.skip(f"needs root and {', '.join(absent) or 'no more'}: {_PACKAGES}")
@@ -147,11 +147,11 @@ def _start(cluster: Cluster) -> None:
             stderr=subprocess.DEVNULL,
             timeout=30,
         )
-    deadline = time.monotonic() + _UP_SECONDS
+    deadline = time.monotonic() + _START_SECONDS
     while "idle" not in cluster.command("sinfo", "--noheader", "--format=%T"):
         if time.monotonic() > deadline:
             log = (folder / "slurmctld.log").read_text(encoding="utf-8", errors="replace")
-            pytest.fail(f"Slurm did not come up in {_UP_SECONDS} s: {log[-1500:]}")
+            pytest.fail(f"Slurm did not come up in {_START_SECONDS} s: {log[-1500:]}")
         time.sleep(0.2)
 
 
@@ -172,8 +172,8 @@ def _stop(cluster: Cluster) -> None:
 def _free_ports(count: int) -> list[int]:
     ports = []
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        with closing(one):
-            one.bind(("127.0.0.1", 0))
-            ports.append(one.getsockname()[1])
+    for free in sockets:
+        with closing(free):
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
     return ports

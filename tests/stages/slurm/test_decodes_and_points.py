@@ -1,4 +1,4 @@
-"""Shards of decodes and points of a sweep as jobs of a real Slurm: the results of this machine."""
+"""Shards and points of a sweep that run as Slurm jobs give the results of a local run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def beside(trained: Path, root: Path) -> Path:
+def copy_inputs(trained: Path, root: Path) -> Path:
     for stage in ("prepare", "train"):
         shutil.copytree(trained / stage, root / stage)
     return root
@@ -41,29 +41,29 @@ def stores(root: Path) -> dict[str, bytes]:
     return {part: (folder / part / "store.h5").read_bytes() for part in parts}
 
 
-def test_shards_over_jobs_join_into_the_bytes_of_one_decode(
+def test_shards_that_run_as_jobs_join_into_the_bytes_of_one_decode(
     slurm: Cluster, trained: Path, tmp_path: Path
 ) -> None:
-    here, there = beside(trained, tmp_path / "local"), beside(trained, tmp_path / "slurm")
-    done(launch(dict(os.environ), "decode", f"io.root={here}", *SMALL))
-    sharded = (f"io.root={there}", "decode.shards=2", *SMALL, *ON_SLURM)
+    local, remote = (copy_inputs(trained, tmp_path / name) for name in ("local", "slurm"))
+    done(launch(dict(os.environ), "decode", f"io.root={local}", *SMALL))
+    sharded = (f"io.root={remote}", "decode.shards=2", *SMALL, *ON_SLURM)
     before = slurm.jobs("decode")
     done(launch(slurm.environment, "decode", *sharded))
     n_job = len(slurm.jobs("decode") - before)
-    assert n_job == len(SETS) * 2 + len(SETS)  # shards, then a job a store
-    assert stores(there) == stores(here)
+    assert n_job == len(SETS) * 2 + len(SETS)  # the shards, then one job per store
+    assert stores(remote) == stores(local)
 
 
-def test_as_many_points_as_the_cluster_has_places_equal_local_ones(
+def test_points_that_run_as_jobs_equal_local_points(
     slurm: Cluster, trained: Path, tmp_path: Path
 ) -> None:
     summaries = []
     before = slurm.jobs("sweep")
-    for where, environment, launcher in (
+    for name, environment, launcher in (
         ("local", dict(os.environ), ()),
         ("slurm", slurm.environment, ON_SLURM),
     ):
-        root = beside(trained, tmp_path / where)
+        root = copy_inputs(trained, tmp_path / name)
         swept = ("-m", "uncertainty.temperature=1,2,5,10", f"io.root={root}", *SMALL, *launcher)
         done(launch(environment, "sweep", *swept))
         summaries.append((root / "sweep" / "nmt_ende" / "summary.csv").read_bytes())

@@ -1,4 +1,4 @@
-"""Members as jobs of a real Slurm: an array, a job put back into the queue, the same weights."""
+"""Members that are trained as Slurm jobs, also requeued ones, have the weights of a local run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def finish(process: subprocess.Popen) -> str:
         output, _ = process.communicate(timeout=WAIT_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        pytest.fail(f"not done in {WAIT_SECONDS} s: {process.communicate()[0][-3000:]}")
+        pytest.fail(f"not finished in {WAIT_SECONDS} s: {process.communicate()[0][-3000:]}")
     return output
 
 
@@ -62,10 +62,10 @@ def done(process: subprocess.Popen) -> str:
 
 
 def weights(root: Path) -> dict[str, str]:
-    """Member -> sha256 of its average."""
+    """Return member -> sha256 of its averaged weights."""
     folders = sorted((root / "train" / "nmt_ende").glob("seed_*"))
-    descriptions = {one.name: json.loads((one / "model.json").read_text()) for one in folders}
-    return {name: one["weights"]["average.safetensors"] for name, one in descriptions.items()}
+    models = {folder.name: json.loads((folder / "model.json").read_text()) for folder in folders}
+    return {name: model["weights"]["average.safetensors"] for name, model in models.items()}
 
 
 @pytest.fixture(scope="module")
@@ -75,38 +75,38 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, help_packages: Path) -> P
     return root
 
 
-def beside(prepared: Path, root: Path) -> Path:
+def copy_inputs(prepared: Path, root: Path) -> Path:
     shutil.copytree(prepared / "prepare", root / "prepare")
     return root
 
 
-def test_three_members_as_an_array_equal_local_ones(
+def test_members_of_a_job_array_equal_local_members(
     slurm: Cluster, prepared: Path, tmp_path: Path
 ) -> None:
-    here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
-    done(start(dict(os.environ), "train", here, "train.updates=20"))
+    local, remote = (copy_inputs(prepared, tmp_path / name) for name in ("local", "slurm"))
+    done(start(dict(os.environ), "train", local, "train.updates=20"))
     before = slurm.jobs("train")
-    done(start(slurm.environment, "train", there, "train.updates=20", *ON_SLURM))
+    done(start(slurm.environment, "train", remote, "train.updates=20", *ON_SLURM))
     assert len(slurm.jobs("train") - before) == 3
-    assert weights(there) == weights(here)
-    assert len(set(weights(there).values())) == 3
+    assert weights(remote) == weights(local)
+    assert len(set(weights(remote).values())) == 3
 
 
-def test_a_killed_job_is_put_back_and_ends_with_the_same_weights(
+def test_requeued_job_resumes_and_gives_the_same_weights(
     slurm: Cluster, prepared: Path, tmp_path: Path
 ) -> None:
     settings = ("train.updates=300", "ensemble.seeds=[0]")
-    here, there = beside(prepared, tmp_path / "local"), beside(prepared, tmp_path / "slurm")
-    done(start(dict(os.environ), "train", here, *settings))
+    local, remote = (copy_inputs(prepared, tmp_path / name) for name in ("local", "slurm"))
+    done(start(dict(os.environ), "train", local, *settings))
     before = slurm.jobs("train")
-    process = start(slurm.environment, "train", there, *settings, *ON_SLURM)
+    process = start(slurm.environment, "train", remote, *settings, *ON_SLURM)
     deadline = time.monotonic() + WAIT_SECONDS
-    while not list(there.glob("resume/train/nmt_ende/*/state_*.pt")):
+    while not list(remote.glob("resume/train/nmt_ende/*/state_*.pt")):
         if time.monotonic() > deadline or process.poll() is not None:
-            pytest.fail(f"no state to go on from: {finish(process)[-3000:]}")
+            pytest.fail(f"no state to resume from: {finish(process)[-3000:]}")
         time.sleep(0.1)
     (job,) = slurm.jobs("train") - before
     slurm.command("scontrol", "requeue", job)
     done(process)
     assert "Restarts=1" in slurm.command("scontrol", "-o", "show", "job", job)
-    assert weights(there) == weights(here)
+    assert weights(remote) == weights(local)

@@ -1,4 +1,4 @@
-"""What decode and uncertainty leave on disk, made up, for the tests of what comes after."""
+"""Synthetic outputs of stages decode and uncertainty, for the tests of later stages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         fixed = [f"io.root='{root}'", "metrics.resamples=50", "tracking=off"]
         composed = compose("pipeline", [*fixed, *overrides])
-    composed.report.figures = {}  # tests of their own draw them
+    composed.report.figures = {}  # other tests draw them
     return typed(composed)
 
 
-class Run:
-    """The folders that decode and uncertainty leave, of random texts and numbers.
+class SyntheticRun:
+    """Output folders of stages decode and uncertainty with random texts and numbers.
 
-    `stores` are the parts to write: name, root attributes, whether there are references.
+    `stores` lists the parts to write: name, root attributes, and whether there are references.
     """
 
     def __init__(self, root: Path, task: str = "nmt_ende") -> None:
@@ -65,10 +65,10 @@ class Run:
             with folder.building(part) as path:
                 self._store(path / "store.h5", part, attributes, with_references)
             if attributes.get("ensemble") not in SEEDS:
-                self.measures(part)
+                self.write_measures(part)
         folder.write_manifest()
 
-    def measures(self, part: str, **columns: object) -> pd.DataFrame:
+    def write_measures(self, part: str, **columns: object) -> pd.DataFrame:
         rows = [
             pd.DataFrame(
                 {
@@ -97,7 +97,7 @@ class Run:
         return frame
 
     def _token_measures(self, part: str) -> pd.DataFrame:
-        """As many tokens as the store has: one a word, and EOS."""
+        """Return random measures of the tokens of the store: one token per word, and EOS."""
         lengths = [0 if text is None else len(text.split()) + 1 for text in self.texts[part]]
         n_token = sum(lengths)
         return pd.DataFrame(
@@ -116,12 +116,12 @@ class Run:
         path = self.root / "metrics" / self.task / "cells.csv"
         with path.open(encoding="utf-8", newline="") as file:
             names = ("test_set", "ensemble", "hypotheses", "B", "column", "metric")
-            return {tuple(row[one] for one in names): row for row in csv.DictReader(file)}
+            return {tuple(row[name] for name in names): row for row in csv.DictReader(file)}
 
     def _text(self) -> str:
         return " ".join(self.random.choice(WORDS, self.random.integers(1, 7)))
 
-    def _store(self, path: Path, part: str, given: dict[str, Any], with_references: bool) -> None:
+    def _store(self, path: Path, part: str, updates: dict[str, Any], with_references: bool) -> None:
         attributes = {
             "task": self.task,
             "test_set": "newstest14",
@@ -131,7 +131,7 @@ class Run:
             "members": SEEDS,
             "vocab_size": 9,
             "signature": f"part:{part}",
-        } | given
+        } | updates
         forced = attributes["regime"] == "teacher_forcing"
         self.texts[part] = [*self.references] if forced else [self._text() for _ in range(N)]
         with StoreWriter(path, **attributes) as store:

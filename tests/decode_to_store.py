@@ -1,4 +1,4 @@
-"""A test set decoded from beginning to end, without the stage around it."""
+"""Decode a complete test set without running stage decode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def decode_to_store(
     title: str,
     resume: Path,
 ) -> None:
-    """Write the store of every sentence; its blocks are in `resume`, removed at the end."""
+    """Decode all sentences into the store `path`; remove the blocks in `resume` at the end."""
     blocks = block_plan(resume, len(test_set), decoder.decode.part_sentences)
     decode_blocks(decoder, test_set, blocks, attributes, title)
     join_blocks(test_set, blocks, path, attributes)
