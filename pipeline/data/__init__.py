@@ -1,1 +1,1 @@
-"""Corpora: fetch, read, clean, split, cut into units, corrupt."""
+"""Corpora of text and speech: fetch, read, clean, split into sets, distort, cut into subwords."""

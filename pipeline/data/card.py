@@ -1,4 +1,4 @@
-"""The data card of a task: its corpora, the sizes and making of its sets, filters and samples."""
+"""The data card of a task: its corpora, sets, filters and samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TextSubset:
 
 
 def text_subsets(parallel: ParallelData) -> list[TextSubset]:
-    """Measure the training text, if any, the dev and test sets, and the sets with own corpora."""
+    """Measure the training text (if any), dev and test set, and the sets with their own corpora."""
     text = parallel.text
     subsets = []
     if text.train and parallel.train:
@@ -193,7 +193,7 @@ def _corpus_rows(corpora: Iterable[Corpus | SpeechCorpus]) -> Iterator[tuple[str
 
 
 def _test_set_cells(task: TaskConfig, role: str) -> tuple[str, str, str]:
-    """Return a role, what stands for it, and how that is made."""
+    """Return the role of a test set, its corpus, and how the set is made."""
     test_set = task.test_sets[role]
     kind = KINDS_OF_TEST_SETS[task.family, test_set.kind]
     description = kind.description.format(

@@ -1,4 +1,4 @@
-"""Debian packages as a source of data: taken from a folder or downloaded, without root."""
+"""Debian packages as a source of data: found in a folder or downloaded, without root rights."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def origin(packages: list[Package]) -> dict[str, dict[str, str]]:
 
 
 def packages_of(data: DataConfig, names: list[str]) -> list[Package]:
-    """Find packages as the settings say; raises as `find_packages` does."""
+    """Find packages in the places that the settings name; errors as in `find_packages`."""
     folder = Path(data.packages) if data.packages is not None else None
     return find_packages(names, Path(data.downloads), folder, data.pin)
 

@@ -1,4 +1,4 @@
-"""Reading UTF-8 text files line by line."""
+"""Read UTF-8 text files line by line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def iterate_lines(path: Path) -> Iterator[str]:
                 line = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
                 yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file.") from None
+        raise DataError(f"{path}: no such file. Check the path.") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder. Give a text file.") from None
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The corpora of the paper: whether they are there, and whether sets have their sizes."""
+"""The corpora of the paper: check that they exist, and compare sizes with the paper's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from pipeline.run.settings import DataConfig, SpeechDataConfig, TaskConfig
 
 @dataclass(frozen=True)
 class PaperCorpus:
-    """`sentences`: or utterances. `words`: language -> mean. `published`: by whom, and where."""
+    """A corpus and its size in the paper.
+
+    `sentences`: number of sentences or utterances. `words`: language -> mean number per sentence.
+    `published`: by whom, and where.
+    """
 
     name: str
     sentences: int
@@ -31,12 +35,12 @@ TRAINING = {
     "nmt_enfr": PaperCorpus("WMT'14 EN-FR", 40_800_000, {"en": 29.2, "fr": 33.5}, f"{_WMT}/wmt14"),
     "asr": PaperCorpus("LibriSpeech, 960 hours", 281_200, {"en": 33.4}, _OPENSLR_12),
 }
-# By family. The paper names no dev sets; these are those of fairseq's examples and LibriSpeech.
+# By family. The paper names no dev sets; these are from fairseq's examples and LibriSpeech.
 DEV = {
     "translation": PaperCorpus("newstest2013", 3000, published=f"{_WMT}/wmt13"),
     "speech": PaperCorpus("LibriSpeech dev-clean and dev-other", 5567, published=_OPENSLR_12),
 }
-# By role in the paper. Sets that are made of newstest14 have its size.
+# By role in the paper. Sets that are made from newstest14 have its size.
 TEST_SETS = {
     "newstest14": PaperCorpus(
         "newstest14", 3003, {"en": 27.0, "fr": 32.1, "de": 28.2}, f"{_WMT}/wmt14"
@@ -69,19 +73,19 @@ _TRAINING_TOLERANCE = 0.25  # the paper does not say whether it counts before or
 
 @dataclass(frozen=True)
 class _Needed:
-    """A key, its path (or test set of sacrebleu), and the corpus that must be there.
+    """A key, its value, and the corpus that must exist there.
 
-    `pair`: the languages if `place` is a test set of sacrebleu.
+    `location`: a path, or a test set of sacrebleu if `pair` gives the languages.
     """
 
     key: str
-    place: str | None
+    location: str | None
     corpus: PaperCorpus
     pair: tuple[str, str] | None = None
 
 
 def check_present(data: DataConfig, task: TaskConfig) -> None:
-    """Check that the corpora of the paper are there.
+    """Check that the corpora of the paper exist.
 
     Raises DataError with key, path, corpus and publisher of every missing corpus. A corpus is also
     missing if its key is null or empty.
@@ -124,18 +128,18 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
     for other_pair in dict.fromkeys(pair for _, pair in other_pairs(data, task)):
         yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other_pair)
     for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
-        place = None if data.librispeech is None else f"{data.librispeech}/{subset}"
-        yield _Needed("data.librispeech", place, TEST_SETS[role])
+        folder = None if data.librispeech is None else f"{data.librispeech}/{subset}"
+        yield _Needed("data.librispeech", folder, TEST_SETS[role])
     yield _Needed("data.khresmoi", data.khresmoi, TEST_SETS["MED"])
 
 
 def _speech_needed(speech: SpeechDataConfig) -> Iterator[_Needed]:
     lists = (("train", speech.train, TRAINING["asr"]), ("dev", speech.dev, DEV["speech"]))
-    for name, places, corpus in lists:
-        if not places:
+    for name, paths, corpus in lists:
+        if not paths:
             yield _Needed(f"data.speech.{name}", None, corpus)
-        for place in places:
-            yield _Needed(f"data.speech.{name}", place, corpus)
+        for path in paths:
+            yield _Needed(f"data.speech.{name}", path, corpus)
     yield _Needed("data.speech.test", speech.test, TEST_SETS["LTC"])
     yield _Needed("data.speech.test_other", speech.test_other, TEST_SETS["LTO"])
     yield _Needed("data.speech.ami", speech.ami, TEST_SETS["AMI"])
@@ -143,25 +147,25 @@ def _speech_needed(speech: SpeechDataConfig) -> Iterator[_Needed]:
 
 
 def _fault(needed: _Needed, task: TaskConfig) -> str | None:
-    """Say why a corpus counts as missing; None if something is at its place."""
-    place = needed.place
-    if place is None:
+    """Say why a corpus counts as missing; None if something exists at its location."""
+    location = needed.location
+    if location is None:
         return "got null"
     if needed.pair is not None:
-        if is_cached(place, needed.pair):
+        if is_cached(location, needed.pair):
             return None
-        return f"got no {place} of {'-'.join(needed.pair)} in the sacrebleu cache"
-    return None if any(path.exists() for path in _paths(place, task)) else f"got no {place}"
+        return f"got no {location} of {'-'.join(needed.pair)} in the sacrebleu cache"
+    return None if any(path.exists() for path in _paths(location, task)) else f"got no {location}"
 
 
-def _paths(place: str, task: TaskConfig) -> list[Path]:
-    """Return the paths at which a corpus, or the source side of a parallel one, may be."""
+def _paths(location: str, task: TaskConfig) -> list[Path]:
+    """Return the possible paths of a corpus, or of the source side of a parallel corpus."""
     language = task.source_language
     texts = (
-        place,
-        place.replace("{lang}", language),
-        f"{place}.{language}",
-        f"{place}.{language}.gz",
+        location,
+        location.replace("{lang}", language),
+        f"{location}.{language}",
+        f"{location}.{language}.gz",
     )
     return [Path(text) for text in texts]
 

@@ -26,7 +26,7 @@ from pipeline.fairseq_bridge.corpus.binarised import load_dictionary, write_dict
 from pipeline.run.settings import DataConfig, UnitsConfig
 
 VOCABULARY_FILE = "units.vocab"
-# An even sample of a larger corpus suffices, and sentencepiece keeps all of it in memory.
+# sentencepiece keeps all text in memory. An evenly spaced sample of a larger corpus suffices.
 _MAX_TEXTS = 4_000_000
 
 
@@ -61,7 +61,8 @@ def learn_subwords(
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2].strip()
         raise ConfigError(
-            f"{size_key}: does not suit the training text (got {vocabulary_size}: {reason})."
+            f"{size_key}: does not suit the training text (got {vocabulary_size}: {reason}). "
+            f"Choose another size."
         ) from None
 
 
@@ -178,7 +179,7 @@ def task_subwords(data: DataConfig, pair: Pair, train: SpooledSentences) -> Task
 
 
 def is_imported(data: DataConfig) -> bool:
-    """Tell whether subwords are those of imported models, so that nothing is trained."""
+    """Tell whether subwords come with imported models, in which case nothing is trained."""
     return data.units.name == "imported"
 
 

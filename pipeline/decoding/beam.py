@@ -34,7 +34,7 @@ def beam_search(
     hypotheses have finished. After `length_limit` tokens only EOS may follow, with its true
     log-prob. Each sentence has its own limit, so that results do not depend on the batch. If EOS
     has probability 0 there and no hypothesis has finished, the best prefixes are returned
-    unfinished, without EOS. Statistics are computed before any of these rules. Texts are left
+    unfinished, without EOS. Statistics are computed before any of these rules apply. Texts are left
     empty. Raises NanLogprobError if a member returns NaN, ConfigError if the settings ask for
     another kind of search.
     """
@@ -141,7 +141,7 @@ class _Search:
             self._continue(kept, self._entries(next_token, columns, kept.parent, kept.token))
 
     def _score_mask(self) -> Tensor:
-        """What is added to ln P_post of a token [vocab]: -inf for tokens that must not follow."""
+        """The score mask [vocab], added to ln P_post: -inf for tokens that must not follow."""
         mask = torch.zeros(self.model.vocab_size)
         mask[self.model.pad] = -torch.inf
         mask[self.model.unk] = -self.unk_penalty

@@ -28,7 +28,7 @@ _CONTROL_IDS = (0, 1, 2)
 
 @dataclass(frozen=True)
 class Decoder:
-    """What turns sentences into hypotheses: vocabularies, models, a search and its settings.
+    """Everything that turns sentences into hypotheses: vocabularies, models, search, settings.
 
     detokenise: joins the subwords of a hypothesis. has_length_limit: whether the hypotheses were
     found under `length_limit`; those of a text file were not.
@@ -76,7 +76,7 @@ def decode_blocks(
     is set if no hypothesis finished before the length limit. Raises DataError naming task, test
     set, sentence and member if a statistic is NaN or out of range.
 
-    Batches never cross blocks, so that an interrupted run ends with the same bytes.
+    Batches never cross blocks, so that a resumed run writes the same bytes as an uninterrupted one.
     """
     missing = [block for block in blocks if not block.path.exists()]
     n_sentence = sum(len(range(len(test_set))[block.sentences]) for block in missing)
@@ -169,12 +169,12 @@ def reject_out_of_range(
             wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
             if wrong.any():
                 token, *member = map(int, np.argwhere(wrong)[0])
-                place = f"{sentence_place(attributes, sentence_id)}, hypothesis {rank}"
-                place += f", token {token}"
+                where = f"{sentence_place(attributes, sentence_id)}, hypothesis {rank}"
+                where += f", token {token}"
                 for index in member:
-                    place += f", member {members[index] if members else index}"
+                    where += f", member {members[index] if members else index}"
                 raise DataError(
-                    f"{place}: {name} {allowed.rule} (got {float(values[token, *member]):.6g}). "
+                    f"{where}: {name} {allowed.rule} (got {float(values[token, *member]):.6g}). "
                     f"Check the search and the models."
                 )
 

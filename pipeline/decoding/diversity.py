@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 _SAME_NATS = 1e-4
 # Lower log-probs are raised to this, so that every divergence is finite.
 _LOWEST_NATS = -1000.0
-# Enough for two significant digits, in seconds.
+# Enough for two significant digits, and measured within seconds.
 _MAX_SENTENCES = 200
 
 
 def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
-    """The content of diversity.json; taken from the file `path` if that is up to date.
+    """The content of diversity.json; the file `path` is reused if it is up to date.
 
     Raises PipelineError if two members are the same model.
     """

@@ -1,4 +1,4 @@
-"""Ensembles of models that share a vocabulary: batched, one after the other, or loaded in turn."""
+"""Ensembles of models with one vocabulary: all in memory, or loaded one at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def as_ensemble(members: Sequence[FairseqMember]) -> EnsembleModel:
 
 
 class MembersInTurn:
-    """An EnsembleModel of members in memory, of one architecture or several, run in turn.
+    """An EnsembleModel of members in memory that run one after the other.
+
+    The members may have different architectures.
 
     Raises DataError if their vocabularies differ in size.
     """
@@ -94,5 +96,5 @@ def _check_vocabulary(vocab_size: int, member: MemberModel) -> None:
     if member.vocab_size != vocab_size:
         raise DataError(
             f"ensemble: members must have vocabularies of the same size (got {vocab_size} and "
-            f"{member.vocab_size})."
+            f"{member.vocab_size}). Train them on the same prepared data."
         )

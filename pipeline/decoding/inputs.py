@@ -1,4 +1,4 @@
-"""What a part is made from: prepared data, vocabularies, weights, settings; and its attributes."""
+"""The inputs of a part (prepared data, vocabularies, weights, settings), and its attributes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Prepared:
         return Artifact(self.folder, "prepare")
 
     def absent_sets(self) -> dict[str, str]:
-        """Reason per test set that could not be prepared."""
+        """Role -> reason, for the test sets that could not be prepared."""
         absent: dict[str, str] = self._artifact.description.get("absent_sets", {})
         return absent
 
@@ -61,7 +61,7 @@ class Prepared:
         return [self.test_set(role), *([self.file(features)] if self.has(features) else [])]
 
     @property
-    def units(self) -> Path:
+    def subword_model(self) -> Path:
         """Path of the subword model: a sentencepiece model or BPE codes."""
         return self.folder / (CODES_FILE if self.has(CODES_FILE) else MODEL_FILE)
 
@@ -101,7 +101,7 @@ class Inputs:
         return [self._settings(part), models, [*self._file_hashes(part).values()]]
 
     def _settings(self, part: Part) -> list[Any]:
-        return [settings_of(part, self.decode, self.dump), self.prepared.units.name]
+        return [settings_of(part, self.decode, self.dump), self.prepared.subword_model.name]
 
     def _file_hashes(self, part: Part) -> dict[str, str]:
         """sha256 of every file that decoding a part reads, by what the file is."""
@@ -171,7 +171,7 @@ class Inputs:
         return path
 
     def hypothesis_file(self, part: Part, test_set: TestSetFile) -> HypothesisFile | None:
-        """The file of `hypotheses`, to be read sentence by sentence."""
+        """The file of `hypotheses`, read sentence by sentence; None if a search finds them."""
         from pipeline.data.subwords import read_subword_model
         from pipeline.decoding.rescoring import HypothesisFile
 
@@ -185,7 +185,7 @@ class Inputs:
         return HypothesisFile(path, test_set, read_subword_model(model_path, language))
 
     def search_members(self, part: Part) -> Sequence[str]:
-        """Who found the hypotheses: members of the part, or those that a given store names.
+        """Names of the members that found the hypotheses: those of the part, or of a given store.
 
         Raises StoreError if that store is invalid.
         """
@@ -218,11 +218,11 @@ class Inputs:
         """The subword model that cuts the lines of a text file; None for a store."""
         if hypotheses is None or is_store(hypotheses):
             return None
-        return self.prepared.file(self.prepared.units.name)
+        return self.prepared.file(self.prepared.subword_model.name)
 
 
 def check_weights(members: Iterable[Member]) -> None:
-    """Raise DataError if a file of weights is not the one that was written; each is read once."""
+    """Raise DataError if weights are missing or have changed; each file is read only once."""
     for member in {member.weights: member for member in members}.values():
         member.check_weights()
 
@@ -237,8 +237,8 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     "sample": _SEARCH,
     "teacher_forcing": (*_SAMPLING, *_SEARCH, *_HYPOTHESES),
 }
-# Settings that do not enter a result: they choose the parts (what matters of them is in the part),
-# name a file whose content counts, check, or distribute the work.
+# Settings that do not enter a result. They choose the parts (and are recorded there), name a file
+# whose content is recorded, or only check and distribute the work.
 _NOT_IN_RESULT = (
     *("name", "also", "regime", "combination", "search_members"),
     *("hypotheses", "self_check", "parts_per_job", "shards", "subsets_per_size"),
@@ -263,8 +263,8 @@ def store_attributes(
 ) -> dict[str, Any]:
     """Root attributes of a part's store; None for those that do not apply.
 
-    settings: of `settings_of`. digests: `members`, of the weights, and `decode`, of everything that
-    the result is made from.
+    settings: from `settings_of`. digests: `members` (of the weights) and `decode` (of everything
+    that the result is made from).
     """
     used = settings["decode"]
     return {

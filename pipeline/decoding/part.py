@@ -75,7 +75,7 @@ def decoder_of(
     """Build the decoder of a part.
 
     load: maps the name of a member to a function that loads it. hypothesis_file: the hypotheses to
-    score, if they are given. Usually all members are in memory together. If hypotheses are given,
+    score instead of a search. Usually all members are in memory together. If hypotheses are given,
     or if `decode.search_members` says that the members do not fit, they score one at a time.
     """
     members = [load[name] for name in part.members]
@@ -148,7 +148,7 @@ def _decoder(inputs: Inputs, part: Part, test_set: TestSetFile) -> Decoder:
         (source, target),
         inputs.decode,
         inputs.dump,
-        detokeniser(inputs.prepared.units, inputs.prepared.target_language),
+        detokeniser(inputs.prepared.subword_model, inputs.prepared.target_language),
         inputs.hypothesis_file(part, test_set),
     )
 

@@ -1,4 +1,4 @@
-"""Which parts the decode stage has for a task: one store each; their shards and their size."""
+"""The parts of the decode stage for a task, with one store each; their shards and sizes."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def plan_parts(
 
     - The main ensembles decode every test set whose `regimes` include search, with
       `decode.combination` and, if `decode.also` has expr, with ExPr.
-    - Their members decode alone: in-domain sets if `decode.also` has members, the others if it has
+    - Their members decode alone: in-domain sets if `decode.also` has members, OOD sets if it has
       members_ood.
     - `decode.subsets_per_size` subsets of each number of members decode in-domain sets, if the
       regime is a search.
     - Further ensembles decode the same test sets with `decode.combination`.
     - References are scored by teacher forcing if `decode.also` has teacher_forcing: those of
       searched in-domain sets, and of sets whose `regimes` include it. If `decode.regime` is
-      teacher_forcing, nothing else is done.
+      teacher_forcing, these are the only parts.
 
     Raises ConfigError if decode.search_members are not members of the main ensembles, or if the
     regime is not a search.

@@ -108,7 +108,7 @@ def _of_store(
 def _of_text(
     path: Path, n_sentence: int, subword_model: SubwordModel, dictionary: Dictionary
 ) -> HypothesisSource:
-    """One detokenised hypothesis per line; a blank line means that the sentence has none."""
+    """Read one detokenised hypothesis per line; a blank line means that the sentence has none."""
     lines = _IndexedLines(path)
     if len(lines) != n_sentence:
         raise DataError(
@@ -164,10 +164,10 @@ def hypotheses_of_search(search: Search, searching: EnsembleModel) -> Hypothesis
 
 
 def rescoring_search(hypotheses_of_batch: HypothesisSource) -> Search:
-    """A search whose hypotheses come from a source and are scored by the model that it is given.
+    """A search that scores the hypotheses of a source with the model that it is called with.
 
-    Score, order and statistics are those of all members. A hypothesis that is longer than the
-    models allow is left out.
+    Score, order and statistics are computed with all members. Hypotheses that are longer than the
+    models allow are left out.
     """
 
     def search(
@@ -225,7 +225,7 @@ def self_check(decoder: Decoder, sentences: Sequence[Sentence], combination: str
     scored = score_in_chunks(decoder.model, targets, combination, decoder.decode)
     for sentence, (rescored,) in zip(targets, scored, strict=True):
         best = of_ensemble[sentence.id]
-        if decoder.decode.unk_penalty:  # it is part of the score of the search alone
+        if decoder.decode.unk_penalty:  # only the search adds it to its scores
             rescored = replace(rescored, score=best.score)
         difference = _difference(rescored, best)
         largest = max(largest, _tolerated(difference, sentence.id, "rescored"))

@@ -190,8 +190,8 @@ class _Samples:
 def _truncated(probability: Tensor, decode: DecodeConfig) -> Tensor:
     """Set the probability [row, vocab], unnormalised, of tokens that must not be drawn to 0.
 
-    Kept are the `sampling_top_k` most probable tokens, and of these the fewest that hold the mass
-    `sampling_top_p`.
+    The `sampling_top_k` most probable tokens are kept, and of these the fewest that together have
+    the mass `sampling_top_p`.
     """
     top_k, top_p = decode.sampling_top_k, decode.sampling_top_p
     if not 0 < top_k < probability.shape[1] and math.isclose(top_p, 1):

@@ -20,8 +20,8 @@ from pipeline.decoding.test_set import Sentence, Source, padded
 from pipeline.run.settings import DecodeConfig, DumpConfig
 from pipeline.store import Hypothesis, TopK
 
-# Number of log-probs of all members that are in memory at once. If only one member is in memory at
-# a time, the distributions of the others wait for it.
+# Maximum number of log-probs that are in memory at once. If members are loaded one at a time, the
+# distributions of all of them are kept until the last member has run.
 _MAX_VALUES = 2**28
 
 

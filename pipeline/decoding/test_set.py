@@ -1,4 +1,4 @@
-"""Prepared test sets: reading them, encoding their sentences, and batching."""
+"""Read prepared test sets, encode their sentences and form batches."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def token_ids(subwords: Sequence[str], dictionary: Dictionary) -> list[int]:
 def unknown_subwords(
     sentences: Iterable[PreparedSentence], source: Dictionary, target: Dictionary
 ) -> str:
-    """How many subwords of sources and references are not in the vocabularies, in words."""
+    """Describe in words how many subwords of each side are not in the vocabularies."""
     known = {"source": set(source.symbols), "reference": set(target.symbols)}
     unknown = dict.fromkeys(known, 0)
     total = dict.fromkeys(known, 0)

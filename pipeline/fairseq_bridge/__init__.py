@@ -11,7 +11,7 @@ from types import ModuleType
 def import_fairseq(module: str = "fairseq") -> ModuleType:
     """Import fairseq or one of its modules without its side effects on logging and warnings.
 
-    fairseq configures the root logger at import and logs the optional packages that it misses. The
+    At import, fairseq configures the root logger and logs which optional packages are missing. The
     root logger is restored afterwards. Deprecation warnings at import (`torch.jit.script`, old
     Hydra API) are silenced, because users cannot act on them.
     """

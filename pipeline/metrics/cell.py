@@ -98,7 +98,7 @@ class Cell:
 
 
 def absent_set_cell(task: str, test_set: str, reason: str, also_called: str) -> Cell:
-    """The cell that stands for all cells of a test set that could not be prepared."""
+    """The one cell of a test set that could not be prepared, in place of all its numbers."""
     return Cell(task, test_set, "-", "-", "-", reason=reason, also_called=also_called)
 
 

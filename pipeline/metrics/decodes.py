@@ -1,4 +1,4 @@
-"""The 1-best hypotheses of the decode stores of a task, and how decodes share a cell."""
+"""The 1-best hypotheses of a task's decode stores, and replicates, which share a cell."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def read_decodes(
 ) -> dict[str, Decode]:
     """Part -> decode, from the stores {folder}/{part}/store.h5.
 
-    A store is one of a single member if its ensemble has the name of its only member, and one of an
-    averaged model if its ensemble is `checkpoint_average`; neither has a combination. Raises
+    A store was decoded by a single member if its ensemble has the name of its only member, and by
+    an averaged model if its ensemble is `checkpoint_average`; neither has a combination. Raises
     StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
     """
     paths = {part: folder / part / "store.h5" for part in parts}

@@ -86,7 +86,7 @@ class Evaluation:
 def with_spread(cell: Cell, values: Sequence[float]) -> Cell:
     """The cell with the standard deviation over the values that it is the mean of.
 
-    A single ensemble has no spread; a single member has none and says so.
+    With one value there is no spread. For a single member, the reason says so.
     """
     if len(values) > 1:
         return replace(cell, spread=float(np.std(values, ddof=1)))

@@ -105,7 +105,7 @@ def _number(name: str, value: object) -> float:
 def nll_cells(decodes: Sequence[Decode], single_of: str, evaluation: Evaluation) -> Iterator[Cell]:
     """Negative log-likelihood of the references in nats per token, from teacher-forced stores.
 
-    There is a cell for either posterior of each kind of ensemble, and one for the mean over the
+    There is a cell for each posterior of each kind of ensemble, and a cell for the mean over the
     members of the kind `single_of`. Source: `tab:nmt-bleu-asr-wer`.
     """
     for replicates in decodes_by_key(decodes):
@@ -143,15 +143,15 @@ def _nll_cell(
 
 
 def _read_sentence_nll(decode: Decode) -> SentenceNll:
-    """NLL of every sentence of a store, NaN where it has no reference."""
+    """NLL of every sentence of a store; NaN if a sentence has no reference."""
     with open_store(decode.path) as store:
         forced = np.diff(store.hypothesis_offset) > 0
         nll = sentence_nll(store.read("/token/logprob"), store.token_offset)
 
     def of_all_sentences(values: FloatArray) -> FloatArray:
-        every: FloatArray = np.full((*values.shape[:-1], len(forced)), np.nan)
-        every[..., forced] = values
-        return every
+        all_values: FloatArray = np.full((*values.shape[:-1], len(forced)), np.nan)
+        all_values[..., forced] = values
+        return all_values
 
     return SentenceNll(
         of_all_sentences(nll.prex), of_all_sentences(nll.expr), of_all_sentences(nll.single)

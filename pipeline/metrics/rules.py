@@ -1,4 +1,4 @@
-"""The rules that error detection is scored by: the correct ones, and those of the released code."""
+"""The rules of scoring error detection: the correct ones, and those of the released code."""
 
 from __future__ import annotations
 

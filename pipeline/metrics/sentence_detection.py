@@ -35,11 +35,11 @@ def sentence_detection_cells(
     source_is_text: bool,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    """Error detection in the ensembles' searches, and detection of each test set but `baseline`.
+    """Cells of error detection in the ensembles' searches, and of OOD detection.
 
-    `decodes` are by part, with their measures in the folder `uncertainty`. A test set is compared
-    with the in-domain decode of the same members, combination and regime; without such a decode it
-    has no cells. Raises DataError if measures are missing.
+    `decodes` are by part, with their measures in the folder `uncertainty`. For OOD detection, a
+    test set is compared with the decode of the test set `baseline` by the same members, combination
+    and regime; without such a decode it has no cells. Raises DataError if measures are missing.
     """
     measured_decodes = [
         _measured(decode, uncertainty / part, source_is_text)

@@ -1,7 +1,7 @@
 """Cells of token-level error detection: average precision of token measures against labels.
 
-In addition to the paper, the same for words, by the largest or the mean score of their tokens, and
-for missing words, by the score of the token that follows the gap.
+Beyond the paper, the same is computed for words, scored by the largest or the mean score of their
+tokens, and for missing words, scored by the token that follows the gap.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def token_error_cells(
 ) -> Iterator[Cell]:
     """Average precision in percent of every token measure, the token error rate, and deletions.
 
-    In addition to the paper `{measure}_word_max`, `{measure}_word_mean` and
+    Columns beyond the paper are `{measure}_word_max`, `{measure}_word_mean` and
     `{measure}_before_deletion`, with their base rates. A cell is the mean over replicates. Without
     `rules`, the cells say that the dictionary is missing. Source: `tab:token-error-detection`; its
     baseline is the token error rate.

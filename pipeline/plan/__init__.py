@@ -1,1 +1,1 @@
-"""What a run would cost before it starts: work, time, disk and memory of every stage."""
+"""Estimate the costs of a run before it starts: work, time, disk and memory of every stage."""

@@ -1,4 +1,4 @@
-"""Hardware that a plan can be made for: a table of accelerators, and this machine, timed."""
+"""Hardware that a plan can assume: a table of accelerators, and this machine as timed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Hardware:
 
     train_flops, decode_flops: usable FLOP/s in training and decoding. bytes_per_second: of its
     memory. step_seconds: minimum time of one search step. usable_share, share_source: the share of
-    its peak FLOP/s in training and where it is from, unless the device was timed.
+    its peak FLOP/s that training reaches and the source of this value, unless the device was timed.
     """
 
     name: str

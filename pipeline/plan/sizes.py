@@ -17,7 +17,7 @@ _DEFAULT_SET = TEST_SETS["newstest14"]
 
 @dataclass(frozen=True)
 class SetSize:
-    """Number of sentences, and mean lengths of one in tokens (source of speech: in frames)."""
+    """Number of sentences, and their mean lengths in tokens (source of speech: in frames)."""
 
     sentences: int
     source_length: float

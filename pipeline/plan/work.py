@@ -225,7 +225,7 @@ def _decode(
 
 
 def _loaded_members(decode: DecodeConfig, part: Part) -> int:
-    """Number of members that are in memory together; members that only score are loaded in turn."""
+    """Number of members in memory at the same time; if not all fit, scoring loads one at a time."""
     if not (decode.search_members or decode.hypotheses):
         return len(part.members)
     only_scores = part.takes_hypotheses or part.regime == "teacher_forcing"

@@ -67,8 +67,8 @@ def _jiwer_paths(
 def nist_path(reference: Words, hypothesis: Words) -> str:
     """The cheapest path with costs 4, 3 and 3 for substitution, insertion and deletion.
 
-    Among paths of equal cost it is the one of sclite: traced back from the end, a pair of words is
-    preferred to an insertion, and an insertion to a deletion.
+    Among paths of equal cost it chooses the same one as sclite: traced back from the end, a pair of
+    words is preferred to an insertion, and an insertion to a deletion.
     """
     cost = _path_costs(reference, hypothesis)
     row, column = len(reference), len(hypothesis)
@@ -114,9 +114,9 @@ def _path_costs(reference: Words, hypothesis: Words) -> list[list[int]]:
 def sclite_paths(
     references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Paths as the program sclite aligns each sentence.
+    """Paths of the alignments by the program sclite.
 
-    Words are passed to it as numbers, so that none is read as markup of its file format. Raises
+    Words are passed to it as numbers, so that no word is read as markup of its file format. Raises
     MachineError if the program is missing or fails.
     """
     if not references:

@@ -175,7 +175,7 @@ def weighted_corpus_chrf(counts: ChrfCounts) -> WeightedMetric:
     def chrf(weights: FloatArray) -> FloatArray:
         in_hypothesis, in_reference = weights @ counts.hypothesis, weights @ counts.reference
         correct = weights @ counts.correct
-        # Only orders that both sides are long enough for count.
+        # An order counts only if both sides are long enough to have n-grams of it.
         orders = np.maximum(((in_hypothesis > 0) & (in_reference > 0)).sum(axis=1), 1)
         precision = (correct / np.maximum(in_hypothesis, 1)).sum(axis=1) / orders
         recall = (correct / np.maximum(in_reference, 1)).sum(axis=1) / orders

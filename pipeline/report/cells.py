@@ -36,9 +36,9 @@ _WHY_ABSENT = {
 
 
 def tasks_with_cells(folder: Path, tasks: Sequence[str]) -> list[str]:
-    """The tasks that have a folder {folder}/{task}; a warning names the others.
+    """The tasks that have a folder {folder}/{task}; a warning names the tasks that have none.
 
-    Raises DataError if no task has one.
+    Raises DataError if no task has such a folder.
     """
     absent = [task for task in tasks if not (folder / task).is_dir()]
     if len(absent) == len(tasks):
@@ -85,7 +85,8 @@ class CellIndex:
     """Look up cells by key.
 
     A test set is also found under the other names of its role. Single models are averages of
-    checkpoints: where a run has no such ensemble, the cells of single models are used for it.
+    checkpoints. Therefore, if a run has no ensemble `checkpoint_average`, the cells of single
+    models are also found under that name.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
@@ -137,10 +138,10 @@ class CellIndex:
     def _why_absent(self, key: Key) -> str:
         if (key.task, key.test_set) in self._why_no_set:
             return f"no such set: {self._why_no_set[key.task, key.test_set]}"
-        alike = list(self._by_key)
+        similar = list(self._by_key)
         for name, reason in _WHY_ABSENT.items():
-            alike = [other for other in alike if getattr(other, name) == getattr(key, name)]
-            if not alike:
+            similar = [known for known in similar if getattr(known, name) == getattr(key, name)]
+            if not similar:
                 return reason.format(**key._asdict())
         raise AssertionError(f"{key} is in the index")
 

@@ -135,7 +135,7 @@ class _Judge:
 
     def __init__(self, index: CellIndex, draws: Mapping[Key, FloatArray]) -> None:
         self._index = index
-        # As in CellIndex, single models stand for averages of checkpoints.
+        # As in CellIndex, single models are also used as averages of checkpoints.
         averages = {
             key._replace(ensemble=CHECKPOINT_AVERAGE): values
             for key, values in draws.items()

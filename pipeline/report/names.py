@@ -34,7 +34,7 @@ METRICS = {
 }
 
 
-# Columns of tables that are no measures.
+# Columns of tables that are not measures.
 _OTHER_COLUMNS = {
     "token_error_rate_percent": Words("token error rate", "% TER"),
     COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
@@ -65,7 +65,7 @@ def measure_label(name: str) -> str:
 
 
 def short_label(name: str) -> str:
-    """Return `M S-IW (PrEx)` for `prex_rmi_s`; a name without a letter stays as it is."""
+    """Return `M S-IW (PrEx)` for `prex_rmi_s`; a name without a letter is returned unchanged."""
     measure = SEQUENCE_MEASURES.get(name)
     if measure is None or isinstance(measure.label, Words):
         return name
@@ -74,7 +74,7 @@ def short_label(name: str) -> str:
 
 
 def decoder_name(ensemble: str, combination: str, regime: str) -> str:
-    """Return who decoded: `random_init PrEx`, `random_init teacher forcing` or `single`."""
+    """Return a decoder in words: `random_init PrEx`, `random_init teacher forcing` or `single`."""
     way = "teacher forcing" if regime == "teacher_forcing" else POSTERIORS.get(combination, "")
     return f"{ensemble} {way}".strip()
 

@@ -1,4 +1,4 @@
-"""The qualitative claims of the paper, and one of our own, as comparisons of cells."""
+"""The qualitative claims of the paper, and claims of our own, as comparisons of cells."""
 
 from __future__ import annotations
 

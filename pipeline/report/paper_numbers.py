@@ -92,7 +92,7 @@ class PaperTable:
 
 
 def _nearest(wanted: _Setting, available: Sequence[_Setting]) -> _Setting:
-    """The wanted (T, B) if it is available or nothing is.
+    """The wanted (T, B) if it is available, or if no setting is available.
 
     Otherwise the wanted B or else the largest one, with the wanted T or else the first one.
     """

@@ -128,27 +128,27 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     if not numeric or frame[numeric].nunique().max() < 2:
         return None
     across = max(numeric, key=lambda key: frame[key].nunique())
-    others = [key for key in swept if key != across]
+    line_keys = [key for key in swept if key != across]
     names = _panels(numbers)
     figure, axes = panels(len(names), most_columns=2)
     for axis, name in zip(axes, names, strict=True):
-        for index, (label, rows) in enumerate(_lines(frame, others)):
+        for index, (label, rows) in enumerate(_lines(frame, line_keys)):
             ordered = rows.sort_values(across)
             axis.plot(ordered[across], ordered[name], label=label, **line(index, len(ordered)))
         if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
             axis.set_xscale("log")
         axis.set(title=name, xlabel=across)
-    if others:
+    if line_keys:
         shared_legend(figure, axes)
     return figure
 
 
-def _lines(frame: pd.DataFrame, others: list[str]) -> list[tuple[str, pd.DataFrame]]:
-    if not others:
+def _lines(frame: pd.DataFrame, line_keys: list[str]) -> list[tuple[str, pd.DataFrame]]:
+    if not line_keys:
         return [("", frame)]
     return [
-        (", ".join(f"{key} {value}" for key, value in zip(others, values, strict=True)), rows)
-        for values, rows in frame.groupby(others)
+        (", ".join(f"{key} {value}" for key, value in zip(line_keys, values, strict=True)), rows)
+        for values, rows in frame.groupby(line_keys)
     ]
 
 

@@ -1,1 +1,1 @@
-"""Token statistics: their columns, and the kernel that computes them from distributions."""
+"""Statistics of token distributions, posteriors of an ensemble, and subsets of its members."""

@@ -1,4 +1,4 @@
-"""Which members of an ensemble form its smaller ensembles."""
+"""Subsets of the members of an ensemble, for smaller ensembles."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("validate", help="check every value of decode stores")
     command.add_argument("file", nargs="+", help="a decode store")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly if the reader of a pipe is gone
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly if the reader of a pipe closes it
     any_invalid = False
     for path in parser.parse_args().file:
         try:

@@ -23,9 +23,9 @@ def in_child(check: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[
     """Return the faults that `check` finds in each file, checking in a fork of this process.
 
     A fork takes milliseconds; a new process would have to import everything. If the child crashes
-    on the first file that it checks, that is the fault of the file. If it crashes on a later one,
-    another child checks that file again and continues from there. Raises MachineError if the check
-    itself fails, for example for lack of memory.
+    on the first file that it checks, the crash is reported as a fault of that file. If it crashes
+    on a later file, another child checks that file again and continues from there. Raises
+    MachineError if the check itself fails, for example because of too little memory.
     """
     faults: list[list[str]] = []
     while len(faults) < len(paths):

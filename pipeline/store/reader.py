@@ -75,10 +75,10 @@ class Store:
         return name in self._file
 
     def read(self, name: str, start: int | None = None, stop: int | None = None) -> NDArray[Any]:
-        """Rows [start:stop] of a dataset; texts as str.
+        """Rows [start:stop] of a dataset; texts are str.
 
-        Raises StoreError if there is no such dataset, if a row cannot be read, or if it is NaN,
-        which means that it was never written.
+        Raises StoreError if there is no such dataset, if a row cannot be read, or if a value is
+        NaN, which means that it was never written.
         """
         if name not in self._file:
             raise StoreError(f"{self.path}: dataset {name}: missing.")
@@ -97,12 +97,12 @@ class Store:
         if values.dtype.kind == "f" and np.isnan(values).any():
             row, *rest = map(int, np.argwhere(np.isnan(values))[0])
             row += start or 0
-            place = self.place(name, [row, *rest])
-            raise StoreError(f"{self.path}: dataset {name}, row {row}: must not be NaN ({place}).")
+            where = self.place(name, [row, *rest])
+            raise StoreError(f"{self.path}: dataset {name}, row {row}: must not be NaN ({where}).")
         return values
 
     def place(self, name: str, index: Sequence[int]) -> str:
-        """Where `index` of dataset `name` is, in words: task, test set, sentence, ..., member.
+        """Describe `index` of dataset `name` in words: task, test set, sentence, ..., member.
 
         index: one number per axis of the dataset, or only the first ones. Hypotheses and tokens are
         counted from 0 within their sentence and hypothesis.
@@ -223,15 +223,15 @@ def open_own_store(path: Path) -> Store:
 
 
 def check_stores(paths: Iterable[Path]) -> None:
-    """Check stores that will be opened in one forked process, instead of one process each.
+    """Check several stores in one forked process before they are opened.
 
-    What is wrong with a store is raised when it is opened.
+    Faults of a store are raised when it is opened.
     """
     _check([_version(path) for path in paths])
 
 
 def opening_faults(path: Path) -> list[str]:
-    """What keeps a file from being opened; HDF5 may crash this process on a damaged file."""
+    """Faults that keep a file from being opened; HDF5 may crash this process on a damaged file."""
     try:
         with open_file(path) as file:
             faults = structure_faults(file)
@@ -243,7 +243,7 @@ def opening_faults(path: Path) -> list[str]:
 
 
 def is_store(path: Path) -> bool:
-    """Whether a file, complete or damaged, is a decode store by its name or content."""
+    """Whether a file, complete or damaged, is a decode store, judging by its name or content."""
     return path.suffix == ".h5" or bool(h5py.is_hdf5(path))
 
 

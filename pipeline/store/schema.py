@@ -97,7 +97,7 @@ def value_range(name: str, n_member: int, vocab_size: int, combination: str) -> 
 
 SEARCHES = ("beam", "greedy")  # regimes whose best hypothesis is the output of the system
 REGIMES = (*SEARCHES, "teacher_forcing", "sample")
-SUBSET = "subset"  # attribute `ensemble` of a decode by some of an ensemble's members
+SUBSET = "subset"  # attribute `ensemble` of a decode by a subset of an ensemble's members
 COMBINATIONS = ("prex", "expr", "member")
 # Attributes that the writer sets.
 CONSTANTS: dict[str, Any] = {"schema": SCHEMA, "log_base": "e", "complete": True}

@@ -17,9 +17,9 @@ class TokenStatistics:
     """The statistics of the tokens of one hypothesis, from which all measures are computed; nats.
 
     logprob [token, member]: ln P_m of the realised token. entropy_member [token, member]: H[P_m].
-    The others are [token]. entropy_prex, entropy_expr: entropy of the posterior. cross_prex,
-    cross_expr: mean over members of -sum_k P_post(k) ln P_m(k). cross_member_expr: mean over
-    members of -sum_k P_m(k) ln P_EP(k).
+    All other statistics are [token]. entropy_prex, entropy_expr: entropy of the posterior.
+    cross_prex, cross_expr: mean over members of -sum_k P_post(k) ln P_m(k). cross_member_expr: mean
+    over members of -sum_k P_m(k) ln P_EP(k).
 
     This class is the only place that names the statistics; the order of its fields is the order of
     their columns.
@@ -35,7 +35,7 @@ class TokenStatistics:
 
 
 STATISTICS = tuple(field.name for field in fields(TokenStatistics))
-# All but `logprob`, which needs the realised token, are statistics of whole distributions.
+# All except `logprob`, which needs the realised token, are statistics of whole distributions.
 DISTRIBUTION_STATISTICS = STATISTICS[1:]
 _PER_MEMBER = ("logprob", "entropy_member")
 # Statistics of the distributions that have one number per token.

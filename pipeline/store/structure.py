@@ -19,7 +19,7 @@ from pipeline.store.schema import (
     plain,
 )
 
-# Of a fixed-length type: every row takes the full length in memory.
+# Limit of fixed-length text, because every row takes the full length in memory.
 _MAX_TEXT_BYTES = 2**16
 
 
@@ -76,7 +76,7 @@ def _dataset_faults(file: h5py.File) -> list[str]:
 
 
 def _link(file: h5py.File, name: str) -> object | None:
-    """How a name is linked; the first soft or external link on the path, if there is one."""
+    """The link of a name: the first soft or external link on its path, else the hard link."""
     item: Any = file
     link: object | None = None
     for key in name.strip("/").split("/"):
@@ -122,7 +122,7 @@ def _rows(dataset: h5py.Dataset) -> int:
 
 
 def _has_unwritten_rows(dataset: h5py.Dataset) -> bool:
-    """Whether some values take no space in the file; they would all be read as the fill value."""
+    """Whether some values take no space in the file; HDF5 would read them as the fill value."""
     if dataset.chunks is None:
         size: int = dataset.id.get_storage_size()
         return size < prod(map(int, dataset.shape)) * int(dataset.dtype.itemsize)

@@ -15,7 +15,7 @@ from pipeline.store.child import in_child
 from pipeline.store.reader import Store, open_own_store, opening_faults
 from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
 
-_READ_BYTES = 2**26  # that are read at a time
+_READ_BYTES = 2**26  # read at a time
 
 
 def store_faults(path: Path) -> list[str]:
@@ -86,13 +86,13 @@ def _fault(
     rule: str,
     first_row: int = 0,
 ) -> list[str]:
-    """The first of the rows from `first_row` on that has a wrong value."""
+    """Describe the first wrong value; `first_row` is the row of values[0] in the dataset."""
     if not wrong.any():
         return []
     index = tuple(map(int, np.argwhere(wrong)[0]))
     row = index[0] + first_row
-    place = store.place(name, [row, *index[1:]])
-    return [f"{store.path}: dataset {name}, row {row}: {rule} (got {values[index]:.6g}; {place})."]
+    where = store.place(name, [row, *index[1:]])
+    return [f"{store.path}: dataset {name}, row {row}: {rule} (got {values[index]:.6g}; {where})."]
 
 
 def validate(path: str | Path) -> list[str]:

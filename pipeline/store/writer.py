@@ -30,11 +30,11 @@ from pipeline.store.schema import (
 from pipeline.store.statistics import STATISTICS
 
 _CHUNK_BYTES = 2**18
-# Typical size of a text that waits for its chunk.
+# Typical size of a text, from which the number of rows of a chunk follows.
 _TEXT_BYTES = 2**7
 # Level 1 takes a third of the time of level 4, for a few per cent more bytes.
 _GZIP_LEVEL = 1
-# Of HDF5's own records, texts included; its default would keep up to 32 MiB in memory.
+# Cache for HDF5's own records, texts included; its default would use up to 32 MiB of memory.
 _RECORD_BYTES = 2**21
 
 
@@ -268,8 +268,8 @@ class StoreWriter:
                     self._check_text(f"attribute {name}", "", text)
 
     def _fail(self, name: str, where: str, rule: str) -> NoReturn:
-        place = ", ".join(word for word in (where, name) if word)
-        raise StoreError(f"{self.path}: {place}: {rule}.")
+        subject = ", ".join(word for word in (where, name) if word)
+        raise StoreError(f"{self.path}: {subject}: {rule}.")
 
     def _finish(self) -> None:
         for column in self._columns.values():
@@ -309,12 +309,12 @@ class _Column:
     def extend(self, rows: Any) -> None:
         rows = np.asarray(rows)
         while len(rows):
-            taken = rows[: len(self._chunk) - self._filled]
-            self._chunk[self._filled : self._filled + len(taken)] = taken
-            self._filled += len(taken)
+            fitting = rows[: len(self._chunk) - self._filled]
+            self._chunk[self._filled : self._filled + len(fitting)] = fitting
+            self._filled += len(fitting)
             if self._filled == len(self._chunk):
                 self.flush()
-            rows = rows[len(taken) :]
+            rows = rows[len(fitting) :]
 
     def flush(self) -> None:
         if self._filled:

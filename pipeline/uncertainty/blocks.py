@@ -78,7 +78,7 @@ def token_blocks(
 
 
 class HypothesisSummation:
-    """Sums up blocks, given in order, into the sums of all hypotheses."""
+    """Adds up the blocks of a store, given in order, to sums over the tokens of each hypothesis."""
 
     def __init__(self, store: Store, members: Sequence[int] | None = None) -> None:
         complete = has_distributions(store, members)
@@ -137,7 +137,10 @@ def chosen_members(store: Store, members: Sequence[int] | None) -> list[int]:
 
 
 def decoding_posteriors(store: Store) -> tuple[str, ...]:
-    """Return the posteriors that decoded: none if single members did, both for a single member."""
+    """Return the posteriors that found the hypotheses.
+
+    None if single members drew them; both for an ensemble of one member, where they are equal.
+    """
     if store.n_member == 1:
         return tuple(POSTERIORS)
     return (store.combination,) if store.combination in POSTERIORS else ()
@@ -149,7 +152,7 @@ def has_distributions(store: Store, members: Sequence[int] | None) -> bool:
 
 
 def _ranges(store: Store, from_full: bool) -> Iterator[tuple[int, int]]:
-    """Cut the hypotheses into ranges that fit a block; a longer hypothesis is its own block."""
+    """Divide the hypotheses into ranges that fit a block; a longer hypothesis is its own block."""
     token_bytes = 8 * store.n_member * (store.vocab_size if from_full else 8)
     tokens = max(1, _BLOCK_BYTES // token_bytes)
     first = 0

@@ -1,4 +1,4 @@
-"""Checks of a store: values that no ensemble can have, and agreement of its own numbers."""
+"""Checks of a store: values that no ensemble can have, and numbers that should agree."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def reject_nan(store: Store, name: str, values: Float64) -> None:
     """
     is_wrong = np.isnan(values) & (np.diff(store.hypothesis_offset) > 0)
     if is_wrong.any():
-        place = store.place("/sentence/id", [int(is_wrong.argmax())])
-        raise StoreError(f"{store.path}: {place}: {name} must be a number (got nan). {_REMEDY}")
+        where = store.place("/sentence/id", [int(is_wrong.argmax())])
+        raise StoreError(f"{store.path}: {where}: {name} must be a number (got nan). {_REMEDY}")
 
 
 def reject_undrawable(store: Store, logprob: Float64) -> None:
@@ -56,9 +56,9 @@ def reject_undrawable(store: Store, logprob: Float64) -> None:
     """
     is_wrong = np.isneginf(logprob)
     if is_wrong.any():
-        place = store.place("/hypothesis/member", [int(is_wrong.argmax())])
+        where = store.place("/hypothesis/member", [int(is_wrong.argmax())])
         raise StoreError(
-            f"{store.path}: {place}: the member that drew it gives it probability 0. {_REMEDY}"
+            f"{store.path}: {where}: the member that drew it gives it probability 0. {_REMEDY}"
         )
 
 
@@ -71,9 +71,9 @@ def _reject(
     if is_wrong.any():
         token = int(is_wrong.argmax())
         row = int(store.token_offset[block.first]) + token
-        place = store.place("/token/id", [row])
+        where = store.place("/token/id", [row])
         value = float(block.measures[name][token])
-        raise StoreError(f"{store.path}: {place}: {name} {rule} (got {value:.6g}). {_REMEDY}")
+        raise StoreError(f"{store.path}: {where}: {name} {rule} (got {value:.6g}). {_REMEDY}")
 
 
 # Agreement of statistics with `full` in float32 and in float16, whose spacing at -12 is 0.008 nats.
@@ -107,7 +107,7 @@ def _full_differences(
     full = store.read("/token/full_logprob", first + rows.start, first + rows.stop)
     token = block.token_id[rows, np.newaxis, np.newaxis]
     logprob = np.take_along_axis(full, token, axis=2)[:, :, 0].astype(np.float64)
-    # Log-weights may stand in for prefix log-probs: both have the same softmax.
+    # Log-weights can be used in place of prefix log-probs, since both have the same softmax.
     recomputed = fused_statistics(full, block.statistics.log_weight[rows])
     tolerance = _HALF_NATS if full.dtype.itemsize == 2 else _SINGLE_NATS
     for name, expected in {"logprob": logprob, **recomputed}.items():
@@ -123,14 +123,14 @@ def _topk_differences(
         for name in ("topk_id", "topk_logprob", "tail_logprob")
     )
     logprob = block.statistics.statistics.logprob[rows]
-    # The realised token is one of the k, or at most as likely as all the others together.
+    # The realised token is one of the k, or at most as likely as all tokens of the tail together.
     is_realised = (token_id == block.token_id[rows, np.newaxis])[:, np.newaxis]
     realised = np.where(is_realised, topk, -np.inf).max(axis=2)
     is_listed = is_realised.any(axis=2)
     low, high = np.where(is_listed, realised, -np.inf), np.where(is_listed, realised, tail)
     yield "logprob", _distance(logprob, low, high), _SINGLE_NATS
     bounds = token_bounds(topk, tail, logprob, block.statistics.log_weight[rows], store.vocab_size)
-    # Computed again: those of the block may have been set to 0 at EOS.
+    # Computed again, because the measures of the block may have been set to 0 at EOS.
     values = all_measures(block.statistics)
     for name, (low, high) in bounds.items():
         yield name, _distance(values[name][rows], low, high), _SINGLE_NATS
@@ -144,9 +144,9 @@ def _distance(values: Array, low: Float64, high: Float64) -> Float64:
     return np.where(values == nearest, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-# Agreement of decoding and re-scoring: sums of float32 log-probs.
+# Tolerance between decoding and rescoring, which add up float32 log-probs in different orders.
 _SCORE_TOLERANCE_NATS = 1e-4
-# A difference of two entropies that are stored as float32 is this far from the exact one.
+# Error of a difference of two entropies that are stored as float32.
 _SINGLE_PRECISION_NATS = 1e-4
 
 

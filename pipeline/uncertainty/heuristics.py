@@ -63,7 +63,7 @@ def _check_members(store: Store, member_stores: Sequence[Store]) -> None:
 
 
 def _texts(store: Store, member_store: Store, sources: list[str]) -> list[str | None]:
-    """Return the best hypotheses of a member after checking that they belong to this store."""
+    """Return the best hypotheses of a member after checking that they fit this store."""
     if member_store.n_member != 1:
         raise StoreError(
             f"{member_store.path}: attribute n_member must be 1 (got {member_store.n_member}). "

@@ -188,7 +188,7 @@ _MEASURES = (
         chain=Form("expr_entropy_c", "eqn-apn:sequence-entropy-chain-IW"),
         chain_of_samples=Form("expr_entropy_cmc", "eqn:sequence-entropy-chain-mc"),
     ),
-    # Its weights of the members are equal, those of P_EP are not: it may be negative.
+    # May be negative, because members are weighted equally here, but not in P_EP.
     TokenMeasure(
         name="expr_mi",
         formula="H[P_EP] - mean_m H[P_m]",

@@ -34,7 +34,7 @@ def monte_carlo_refusal(
     if temperature != 1:
         return f"it needs samples at temperature 1, not sampling_temperature={temperature}"
     for name, untruncated in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
-        # Samples are not truncated if the attribute is absent, 0 or -1 either.
+        # If the attribute is absent, 0 or -1, samples are not truncated either.
         value = store.attributes.get(name, untruncated)
         if 0 < value < untruncated:
             return f"it needs samples of the whole distribution, not {name}={value}"

@@ -29,7 +29,7 @@ def write_measures(
 ) -> dict[str, Any]:
     """Write sequence.parquet, token.parquet and checks.json; return the checks as plain values.
 
-    folder: exists already. A sentence without a value has null, as has NaN of an extra measure. A
+    folder: must exist. A sentence without a value gets null, and so does NaN of an extra measure. A
     measure that the store cannot give is absent, and checks.json says why. Raises StoreError,
     naming task, test set and sentence, for any other measure that is NaN or out of its range.
     """
@@ -90,7 +90,7 @@ def _is_decode_of_member(single: Store, store: Store) -> bool:
 
 
 def token_schema() -> pa.Schema:
-    """Return the columns of token.parquet: the place of the token, then its measures in nats."""
+    """Return the columns of token.parquet: the position of the token, then its measures in nats."""
     import pyarrow as pa
 
     return pa.schema(

@@ -181,7 +181,7 @@ def sequence_table(
             columns |= _weighted_means(store, quantities[length_norm], log_pi, selection)
         columns |= monte_carlo_measures(store, sums, beam, length_norm, available)
         columns |= heuristics
-        columns |= _extra_measures(store, grid.extra, settings, taken=columns)
+        columns |= _extra_measures(store, grid.extra, settings, columns)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 
@@ -202,13 +202,13 @@ def _extra_measures(
     store: Store,
     extra: Mapping[str, ExtraMeasure],
     settings: Mapping[str, Any],
-    taken: Collection[str],
+    columns_so_far: Collection[str],
 ) -> dict[str, Float64]:
     columns = {}
     for name, function in extra.items():
         key = f"uncertainty.extra_measures.{name}"
-        if name in taken:
-            raise ConfigError(f"{key}: the name is taken by another column. Rename the measure.")
+        if name in columns_so_far:
+            raise ConfigError(f"{key}: another column has this name. Rename the measure.")
         columns[name] = np.asarray(function(store, **settings), dtype=np.float64)
         if columns[name].shape != (store.n_sentence,):
             raise ConfigError(

@@ -67,7 +67,7 @@ def token_bounds(
     """Return the lowest and highest value of each measure, name -> ([token], [token]) in nats.
 
     topk_logprob [token, member, k]: the k likeliest tokens under PrEx; tail_logprob
-    [token, member]: ln of the mass of the others; logprob [token, member]: the realised token;
+    [token, member]: ln of the mass of the tail; logprob [token, member]: the realised token;
     log_weight [token, member]: ln w_m of ExPr. Measures without a rule for bounds are left out,
     unless the realised token determines them.
     """

@@ -18,12 +18,12 @@ Interval = tuple[Float64, Float64]
 
 @dataclass(frozen=True)
 class TopKDistributions:
-    """Distributions of which the k likeliest tokens and the mass of the others are known.
+    """Distributions of which the k likeliest tokens and the mass of the tail are known.
 
     topk_logprob [token, member, k]: the k likeliest tokens under PrEx; tail [token, member]: ln of
-    the mass of the other tokens; logprob [token, member]: the realised token; log_weight
-    [token, member]: ln w_m of ExPr. Each method bounds one measure. The k tokens and the tail as
-    one further token form a coarser distribution. Its divergences are lower bounds; its entropies
+    the mass of all other tokens; logprob [token, member]: the realised token; log_weight
+    [token, member]: ln w_m of ExPr. Each method bounds one measure. The k tokens, with the tail as
+    one further token, form a coarser distribution. Its divergences are lower bounds; its entropies
     lack only the entropy within the tail.
     """
 

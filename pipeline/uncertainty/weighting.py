@@ -1,4 +1,4 @@
-"""Which hypotheses of a sentence are averaged, and with which weights."""
+"""Select the hypotheses of a sentence that are averaged, and weight them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.statistics.posterior import Float64
 class Selection:
     """The selected hypotheses, ordered by group: a sentence, or a sentence and a member.
 
-    hypothesis [selected]: rows in the store; start [group]: first place of each group in
+    hypothesis [selected]: rows in the store; start [group]: first index of each group in
     `hypothesis`; group [group]: number of each group; n_group: number of all groups, including
     those without a hypothesis.
     """

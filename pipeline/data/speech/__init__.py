@@ -1,1 +1,1 @@
-"""Speech: corpora, synthesis, audio, features."""
+"""Speech: read or synthesise corpora, read audio, compute features."""

@@ -1,4 +1,4 @@
-"""Reading audio files, and computing and writing log-mel features."""
+"""Read audio files, and compute and write log-mel features."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".mp3")
 def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
     """Read the audio files below a folder, in the order of their names.
 
-    A .txt file beside an audio file is its reference. Others are left out and recorded.
+    A .txt file beside an audio file is its reference. Other .txt files are left out and recorded.
     """
     files = audio_files(folder)
     beside = {path.with_suffix(".txt") for path in files}

@@ -159,14 +159,14 @@ def read_stm(folder: Path, name: str) -> SpeechCorpus:
                     f"words (got {line[:60]!r}). Correct the line."
                 )
             recording, start, end, words = segment.groups()
-            place = f"{stm.relative_to(folder).as_posix()}, line {number}"
+            where = f"{stm.relative_to(folder).as_posix()}, line {number}"
             if (words or "").strip().lower() == _NOT_SCORED:
-                left_out[place] = "not scored"
+                left_out[where] = "not scored"
             elif recording not in recordings:
-                left_out[place] = _NO_AUDIO
+                left_out[where] = _NO_AUDIO
             else:
-                said = spoken_words(words or "")
-                utterances.append(Utterance(recordings[recording], said, float(start), float(end)))
+                file, text = recordings[recording], spoken_words(words or "")
+                utterances.append(Utterance(file, text, float(start), float(end)))
     return SpeechCorpus(
         name,
         licence="see its source",
@@ -210,11 +210,11 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
             continue
         words = _WordFile(path.parent.parent / "words" / f"{meeting}.{speaker}.words.xml")
         for segment in _parsed(path).iter("segment"):
-            said = spoken_words(" ".join(_segment_words(segment, words, path)))
+            transcript = spoken_words(" ".join(_segment_words(segment, words, path)))
             start = _seconds(segment, "transcriber_start", path)
             end = _seconds(segment, "transcriber_end", path)
-            if said and start < end:
-                utterances.append(Utterance(file, said, start, end))
+            if transcript and start < end:
+                utterances.append(Utterance(file, transcript, start, end))
             else:
                 left_out[f"{path.name}, {_attribute(segment, f'{_NITE}id', path)}"] = "no word"
     return SpeechCorpus(
@@ -247,17 +247,17 @@ class _WordFile:
         elements = list(_parsed(path))
         self._texts = [(word.text or "") if word.tag == "w" else "" for word in elements]
         ids = [_attribute(word, f"{_NITE}id", path) for word in elements]
-        self._places = {word_id: place for place, word_id in enumerate(ids)}
+        self._position = {word_id: position for position, word_id in enumerate(ids)}
 
     def between(self, first: str, last: str) -> list[str] | None:
         """Return the texts from one id to another, inclusive; None if an id is unknown."""
-        if first not in self._places or last not in self._places:
+        if first not in self._position or last not in self._position:
             return None
-        return self._texts[self._places[first] : self._places[last] + 1]
+        return self._texts[self._position[first] : self._position[last] + 1]
 
 
 def _segment_words(segment: ElementTree.Element, words: _WordFile, path: Path) -> list[str]:
-    said: list[str] = []
+    segment_texts: list[str] = []
     for child in segment.iter(f"{_NITE}child"):
         reference = child.attrib.get("href", "")
         match = _IDS.search(reference)
@@ -266,8 +266,8 @@ def _segment_words(segment: ElementTree.Element, words: _WordFile, path: Path) -
             raise DataError(
                 f"{path}: refers to unknown words ({reference!r}). Unpack the annotations again."
             )
-        said += texts
-    return said
+        segment_texts += texts
+    return segment_texts
 
 
 def _attribute(element: ElementTree.Element, name: str, path: Path) -> str:
@@ -287,7 +287,10 @@ def _seconds(element: ElementTree.Element, name: str, path: Path) -> float:
     except ValueError:
         seconds = nan
     if not isfinite(seconds):
-        raise DataError(f"{path}: {name} must be a number of seconds (got {text[:40]!r}).")
+        raise DataError(
+            f"{path}: {name} must be a number of seconds (got {text[:40]!r}). "
+            f"Unpack the annotations again."
+        )
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""Preparing a speech task: subwords of the transcripts, features, test sets."""
+"""Prepare a speech task: subwords of the transcripts, features and test sets."""
 
 from __future__ import annotations
 

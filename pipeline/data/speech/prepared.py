@@ -1,4 +1,4 @@
-"""Writing a speech corpus as features, tokens and rows."""
+"""Write a speech corpus as features, target tokens and rows of a test set."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SpeechRow(Row):
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """What was written of a set, as in the paper's table of speech corpora, and its faults.
+    """The size of a written set, as in the paper's table of speech corpora, and its faults.
 
     `faults`: source -> one of FAULTS, 'no_transcript', or the reason why a reader left it out.
     """

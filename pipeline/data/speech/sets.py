@@ -69,7 +69,7 @@ class SpeechSource:
 
     @cached_property
     def espeak(self) -> Espeak:
-        """The synthesiser, which is looked for when it is first needed."""
+        """The synthesiser; the search for it starts at the first use."""
         return find_espeak(self.data)
 
     def train(self) -> SpeechCorpus:
@@ -123,11 +123,11 @@ class SpeechSource:
 
 
 def _sampled(corpus: SpeechCorpus, max_utterances: int, seed: str) -> SpeechCorpus:
-    """Return a random sample of at most so many utterances, in their order."""
+    """Return a random sample of at most `max_utterances` utterances, in the corpus's order."""
     if len(corpus.utterances) <= max_utterances:
         return corpus
-    places = sorted(Random(seed).sample(range(len(corpus.utterances)), max_utterances))
-    return replace(corpus, utterances=[corpus.utterances[place] for place in places])
+    indices = sorted(Random(seed).sample(range(len(corpus.utterances)), max_utterances))
+    return replace(corpus, utterances=[corpus.utterances[index] for index in indices])
 
 
 # The functions that the registry of kinds names

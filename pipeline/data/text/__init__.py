@@ -1,1 +1,1 @@
-"""Parallel text: read, clean, split, cut into subwords, make test sets."""
+"""Parallel text: read, clean, split into sets, and make test sets."""

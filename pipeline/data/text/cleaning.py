@@ -36,7 +36,11 @@ RULES = {
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Range of words of the pivot side, which also identifies duplicates; and the languages."""
+    """Limits of cleaning.
+
+    `min_words`, `max_words`: of the pivot side, which also identifies duplicates. `languages`:
+    tells texts in a wrong language, if given.
+    """
 
     pivot: str
     min_words: int
@@ -154,7 +158,7 @@ class SeenTexts:
 _PROFILE_SENTENCES = 50_000
 # A text is in another language if that makes its words e^4 = 55 times as likely.
 MARGIN_NATS = 4.0
-# One word alone does not decide: good sentences contain foreign names and terms.
+# A single word cannot decide, because good sentences contain foreign names and terms.
 _MAX_WEIGHT_NATS = 3.0
 _MIN_COUNT = 5
 _SMOOTHING = 0.5
@@ -162,7 +166,7 @@ _SMOOTHING = 0.5
 
 @dataclass(frozen=True)
 class LanguageProfile:
-    """How much each word speaks for a language.
+    """How strongly each word indicates a language.
 
     `weight_nats`: language -> word -> log-prob there minus the largest log-prob in the other
     languages. Rare words have no weight, so that names and new terms decide nothing.
@@ -171,7 +175,7 @@ class LanguageProfile:
     weight_nats: Mapping[str, Mapping[str, float]]
 
     def is_other_language(self, words: Iterable[str], language: str) -> bool:
-        """Tell whether lower-cased words speak for another language than `language`.
+        """Tell whether lower-cased words indicate another language than `language`.
 
         Always false for an unknown language.
         """
@@ -216,8 +220,8 @@ def profile_of(sentences: Iterable[AlignedSentence], languages: list[str]) -> La
     for language in languages:
         rivals = [row for rival, row in logprob.items() if rival != language]
         weights[language] = {
-            word: _clipped(logprob[language][place] - max(row[place] for row in rivals))
-            for place, word in enumerate(frequent)
+            word: _clipped(logprob[language][index] - max(row[index] for row in rivals))
+            for index, word in enumerate(frequent)
             if rivals
         }
     return LanguageProfile(weights)
@@ -268,13 +272,13 @@ class NearDuplicates:
         return False
 
     def _rarest(self, ranks: list[int], n_word: int) -> list[int]:
-        """Return the rarest words of a text, one of which every match shares."""
+        """Return the rarest words of a text; every match shares at least one of them."""
         is_tabulated = n_word < len(self._min_shared)
         n_shared = self._min_shared[n_word] if is_tabulated else self._compute_min_shared(n_word)
         return ranks[: max(0, len(ranks) - n_shared + 1)]
 
     def _compute_min_shared(self, n_word: int) -> int:
-        """Return how many of its words a text shares with every match."""
+        """Return how many words a text must at least share with a match."""
         # Rounded first: 0.8 * 5 words must give 4, whatever the last digit of the product.
         return max(1, math.ceil(round(self._jaccard * n_word, 9)))
 

@@ -1,4 +1,4 @@
-"""The sentences of a translation task: cleaned and split, with nothing held out in training."""
+"""The sentences of a translation task: cleaned, and split into training, dev and test sets."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def make_parallel_data(
 def _held_out(
     data: DataConfig, text: TaskText, rules: CleaningRules, seed: int, counts: dict[str, Counts]
 ) -> HeldOut:
-    """Return test and dev sentences: separate sets as they are, others drawn from the corpus."""
+    """Return test and dev sentences: from separate sets, unchanged, or drawn from the corpus."""
     drawn = HeldOut([], [], frozenset())
     if text.test is None or text.dev is None:
         steps: dict[str, Counter[str]] = {"align_held_out": Counter(), "clean_held_out": Counter()}
@@ -122,7 +122,7 @@ def _held_out(
 def _own_sets(
     data: DataConfig, task: TaskConfig, rules: CleaningRules, seed: int
 ) -> tuple[dict[str, OwnSentences], dict[str, str]]:
-    """Read the sets that are not made of the held-out test sentences."""
+    """Return role -> sentences of sets not made from held-out text, and role -> reason if absent."""
     own: dict[str, OwnSentences] = {}
     absent: dict[str, str] = {}
     pair = [task.source_language, task.target_language]

@@ -1,4 +1,4 @@
-"""Preparing a translation task: subwords, binarised training data, test sets."""
+"""Prepare a translation task: subwords, binarised training data and test sets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, A
 def _test_sets(
     config: PipelineConfig, parallel: ParallelData, models: Mapping[str, SubwordModel]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
-    """Return role -> rows of each set that can be made, and role -> reason of the others."""
+    """Return role -> rows for the sets that can be made, and role -> reason for absent sets."""
     held_out = HeldOutText(parallel.test, config.task, models, config.seed)
     sets: dict[str, list[Row]] = {}
     absent = dict(parallel.absent)

@@ -83,7 +83,7 @@ def other_pairs(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, Pair]
 
 
 def read_other_pair(data: DataConfig, pair: Pair) -> Corpus | str:
-    """Read `data.test` of another language pair; or the reason why it is absent."""
+    """Read `data.test` of another language pair, or return the reason why it is absent."""
     assert data.test is not None  # ensured by the checks of the configuration
     if is_cached(data.test, pair):
         return read_sacrebleu(data.test, pair)

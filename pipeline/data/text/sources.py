@@ -111,7 +111,7 @@ _SOURCES: dict[str, Callable[[DataConfig, tuple[str, str], set[str]], TaskText]]
 
 @dataclass(frozen=True)
 class OwnCorpus:
-    """The corpus of a test set; whether it is used line by line, or sentences are drawn from it."""
+    """The corpus of a test set, used line by line if `is_test_set`; else sentences are drawn."""
 
     corpus: Corpus
     is_test_set: bool
@@ -129,7 +129,7 @@ class OwnSentences:
 def own_sentences(
     test_set: TestSetConfig, data: DataConfig, languages: list[str], rules: CleaningRules, seed: int
 ) -> OwnSentences | str:
-    """Read the sentences of a test set that has a corpus of its own; or the reason for none.
+    """Read the sentences of a test set that has its own corpus, or return why it is absent.
 
     `languages` are source, target, and others that the sentences should have. A corpus that is a
     test set is used line by line. Otherwise text is cleaned by `rules`, and whole pages are drawn
@@ -147,7 +147,7 @@ def own_sentences(
         sentences = first_sentences(corpus, data.test_sentences, counts)
         return OwnSentences(corpus, sentences, dict(counts))
     aligned = align(corpus.paragraphs(), sorted(corpus.languages), counts)
-    # The profile of its own words, since words that are rare in training may be common here.
+    # The profile is learnt from this corpus, because its common words may be rare in training.
     own_rules = replace(rules, languages=learn_profile(corpus))
     drawn = hold_out(clean(aligned, own_rules, counts), data.test_sentences, 0, seed).test
     counts["sentences_in_the_set"] = len(drawn)
@@ -155,7 +155,7 @@ def own_sentences(
 
 
 def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentences | str:
-    """Read sacrebleu's `data.test` of another language pair; or the reason for none."""
+    """Read sacrebleu's `data.test` of another language pair, or return why it is absent."""
     corpus = read_other_pair(data, pair)
     if isinstance(corpus, str):
         return corpus
@@ -167,7 +167,7 @@ def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentence
 def first_sentences(
     corpus: Corpus, max_sentences: int, counts: Counter[str]
 ) -> list[AlignedSentence]:
-    """Return the first sentences of a test set as they are, with blank and repeated ones.
+    """Return the first sentences of a test set unchanged, including blank and repeated ones.
 
     Adds the numbers of sentences read and left out to `counts`.
     """

@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """What a set is made from. `models`: language -> subword model."""
+    """The held-out text from which sets are made. `models`: language -> subword model."""
 
     sentences: Sequence[AlignedSentence]
     task: TaskConfig
@@ -73,7 +73,7 @@ def languages_needed(task: TaskConfig) -> set[str]:
 
 
 def reason_absent(test_set: TestSetConfig, languages: frozenset[str], corpus: str) -> str | None:
-    """Say why a set cannot be made of sentences in `languages`; None if it can."""
+    """Say why a set cannot be made from sentences in `languages`; None if it can."""
     lacking = {test_set.language, test_set.reference_language} - languages - {None}
     return f"{corpus} has no side in {sorted(map(str, lacking))[0]}" if lacking else None
 
@@ -165,7 +165,7 @@ def misspell(text: str, seed: int, sentence: int) -> str | None:
 
     At least one letter is changed. White space, digits and punctuation stay.
     """
-    letters = [place for place, character in enumerate(text) if character.isalpha()]
+    letters = [position for position, character in enumerate(text) if character.isalpha()]
     if not letters:
         return None
     generator = _generator(seed, sentence, text)
@@ -185,23 +185,23 @@ def cut_short(text: str, seed: int, sentence: int) -> str | None:
     return " ".join(words[: max(1, min(len(words) - 1, round(share * len(words))))])
 
 
-def _with_typos(text: str, places: Sequence[int], generator: random.Random) -> str:
+def _with_typos(text: str, positions: Sequence[int], generator: random.Random) -> str:
     characters = list(text)
-    # From right to left, so that the places further left stay valid.
-    for place in sorted(places, reverse=True):
+    # From right to left, so that the positions further left stay valid.
+    for position in sorted(positions, reverse=True):
         edit = generator.choice(("drop", "double", "swap"))
-        following = characters[place + 1 : place + 2]
+        following = characters[position + 1 : position + 2]
         if edit == "drop":
-            del characters[place]
+            del characters[position]
         elif edit == "swap" and following and following[0].isalpha():
-            characters[place : place + 2] = [*following, characters[place]]
+            characters[position : position + 2] = [*following, characters[position]]
         else:
-            characters.insert(place, characters[place])
+            characters.insert(position, characters[position])
     return "".join(characters)
 
 
 def _generator(seed: int, sentence: int, *content: str) -> random.Random:
-    # Python does not promise that its own seeding by sequences stays the same.
+    # Python does not guarantee that its own seeding from sequences stays the same.
     key = hashlib.sha256("\n".join([str(seed), str(sentence), *content]).encode()).digest()
     return random.Random(int.from_bytes(key))
 

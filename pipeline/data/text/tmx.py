@@ -69,7 +69,7 @@ def iterate_translation_units(path: Path, languages: Collection[str]) -> Iterato
                     )
         parser.close()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file.") from None
+        raise DataError(f"{path}: no such file. Check the path.") from None
     except etree.XMLSyntaxError as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: not a complete TMX file ({reason}). Export it again.") from None

@@ -23,7 +23,9 @@ def load_dictionary(path: Path) -> Any:
             dictionary.add_from_file(file)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).partition(". Duplicate words")[0].split())
-        raise DataError(f"{path}: not a fairseq dictionary ({reason}).") from None
+        raise DataError(
+            f"{path}: not a fairseq dictionary ({reason}). Give a dict.txt with one entry per line."
+        ) from None
     return dictionary
 
 

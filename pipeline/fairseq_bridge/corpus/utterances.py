@@ -57,7 +57,10 @@ class UtteranceFile:
         start, stop = self._frame_offset[index], self._frame_offset[index + 1]
         features: Features = self._feature[start:stop].astype(np.float32, copy=False)
         if not np.isfinite(features).all():
-            raise DataError(f"{self.path}: features of utterance {index} must be finite.")
+            raise DataError(
+                f"{self.path}: features of utterance {index} must be finite. "
+                "Run python -m stages.prepare again."
+            )
         return features
 
     def tokens(self, index: int) -> NDArray[np.int64]:

@@ -15,9 +15,9 @@ def fold_dropout(model: Any, rate: float | None, seed: int) -> None:
     """Drop the same units of every transformer layer for every token, in place.
 
     Units are dropped from the outputs of attention and of the feed-forward network, and from the
-    hidden layer of the latter; the others are scaled by 1 / (1 - rate), as in training. `rate` None
-    stands for the model's own rates. Dropout of embeddings and of attention weights is left out,
-    because it cannot be folded into weights. Raises ConfigError if nothing would be dropped: the
+    hidden layer of the latter; kept units are scaled by 1 / (1 - rate), as in training. If `rate`
+    is None, the rates of the training are used. Dropout of embeddings and of attention weights is
+    left out, because it cannot be folded into weights. Raises ConfigError if nothing would be dropped: the
     model has no such layer, or was trained without dropout.
     """
     transformer = import_fairseq("fairseq.modules.transformer_layer")
@@ -44,6 +44,6 @@ def fold_dropout(model: Any, rate: float | None, seed: int) -> None:
 
 
 def _mask(like: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Mask [unit], 0 for dropped units and 1 / (1 - rate) for others, on the device of `like`."""
+    """Mask [unit]: 0 for dropped, 1 / (1 - rate) for kept units, on the device of `like`."""
     kept = torch.rand(len(like), generator=generator) >= rate
     return (kept / (1 - rate)).to(like)

@@ -14,7 +14,7 @@ from torch.nn import functional
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.members.member import FairseqMember
 
-# Optional parts of a fairseq layer that the original transformer lacks; None if unused.
+# Optional modules of a fairseq layer that the original transformer lacks; None if unused.
 _EXTRAS = ("c_attn", "attn_ln", "ffn_layernorm", "w_resid")
 
 
@@ -175,7 +175,7 @@ class _Linear:
         return torch.baddbmm(self.bias, x, self.weight)
 
     def concatenated(self, *maps: _Linear) -> _Linear:
-        """This map and others of the same input as one, with concatenated outputs."""
+        """Merge this map with other maps of the same input; their outputs are concatenated."""
         joined = copy.copy(self)
         joined.weight = torch.cat([self.weight, *(linear.weight for linear in maps)], dim=2)
         joined.bias = torch.cat([self.bias, *(linear.bias for linear in maps)], dim=2)

@@ -25,21 +25,24 @@ _LONGEST_PERIOD_FRAMES = 1024
 
 @contextmanager
 def _examples_of_fairseq() -> Iterator[None]:
-    """Make fairseq's examples importable as the package `examples`, as they import each other."""
+    """Make fairseq's examples importable as `examples`, the name by which they import each other.
 
-    def taken() -> dict[str, types.ModuleType]:
+    Modules of that name that were imported before are put back afterwards.
+    """
+
+    def removed_modules() -> dict[str, types.ModuleType]:
         names = [name for name in sys.modules if name.partition(".")[0] == "examples"]
         return {name: sys.modules.pop(name) for name in names}
 
-    others = taken()
+    previous = removed_modules()
     package = types.ModuleType("examples")
     package.__path__ = [str(Path(str(import_fairseq().__file__)).parent / "examples")]
     sys.modules["examples"] = package
     try:
         yield
     finally:
-        taken()
-        sys.modules.update(others)
+        removed_modules()
+        sys.modules.update(previous)
 
 
 with _examples_of_fairseq():
@@ -153,7 +156,7 @@ class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
         incremental_state: Any = None,
         features_only: bool = False,
     ) -> Any:
-        """As in fairseq; with features_only the input of the output layer."""
+        """Like fairseq's forward; with features_only, return the input of the output layer."""
         output_layer = self._modules["fc_out"]
         if features_only:
             self._modules["fc_out"] = nn.Identity()
@@ -203,8 +206,8 @@ class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defin
 
 def _within(length: Tensor, n_position: int, like: Tensor) -> Tensor:
     """1 for frames and 0 for padding [sentence, position]."""
-    place = torch.arange(n_position, device=length.device)
-    return (place < length[:, None]).to(like)
+    position = torch.arange(n_position, device=length.device)
+    return (position < length[:, None]).to(like)
 
 
 def _positions(n_frame: int, n_row: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Weights of a training run on disk: which files there are, and how they are written and read.
+"""Files of weights of a training run: their names, and how to write, read and average them.
 
 Files are safetensors. Tied tensors are stored once, and equal values give equal bytes.
 """
@@ -57,7 +57,7 @@ def checkpoint_update(name: str) -> int | None:
 
 
 def save_weights(state: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write a state dict; of tensors that share memory only the first name is kept.
+    """Write a state dict; tensors that share memory are stored once, under the first name.
 
     Raises MachineError if the file cannot be written, for example because the disk is full.
     """

@@ -1,4 +1,4 @@
-"""The job of training one member, and the processes that share it."""
+"""What training one member needs, and the processes that share the work."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.files import digest, write_json
 
 _PATHS = ("data", "out", "resume")
-# Port at which the processes of a job on several nodes meet: 20000 to 29999, by the job's number.
+# Ports at which the processes of a job on several nodes meet: 20000 to 29999.
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
 @dataclass(frozen=True)
 class TrainJob:
-    """Where to read and write, the seed, and the groups `model` and `train` as plain values.
+    """Folders, seed and settings for training one member.
+
+    `model` and `train` are the groups of these names as plain values.
 
     `family` is task.family. The vocabulary is dict.{target_language}.txt in `data`.
     """
@@ -107,7 +109,8 @@ def torchrun(count: int, title: str, environment: Mapping[str, str]) -> list[str
 
     In a Slurm job of several nodes, srun starts one torchrun per node. They meet on this node, at
     a port and under a name that depend on the Slurm job and `title`, so that several trainings do
-    not meet each other. Raises ConfigError if the processes cannot be spread evenly over the nodes.
+    not connect to each other. Raises ConfigError if the processes cannot be spread evenly over the
+    nodes.
     """
     nodes = int(environment.get("SLURM_JOB_NUM_NODES", "1"))
     command = [sys.executable, "-m", "torch.distributed.run"]

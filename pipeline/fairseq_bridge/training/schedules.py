@@ -1,4 +1,4 @@
-"""Learning-rate schedules: settings of fairseq's, and a cosine schedule with warm restarts."""
+"""Learning-rate schedules: settings for fairseq's own, and a cosine schedule with warm restarts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Family:
     """What differs between families of tasks.
 
     `task` returns fairseq's task settings of a job. `quality` compares hypotheses with references
-    [sentence]; it is the column `quality_column` of the learning curve.
+    [sentence]; its value goes to the column `quality_column` of the learning curve.
     """
 
     task: Callable[[TrainJob], dict[str, Any]]

@@ -22,7 +22,7 @@ from pipeline.run.settings import unknown_key_message
 
 @dataclass(frozen=True)
 class SpecAugment:
-    """SpecAugment: the number of masks, and the largest size of one in bins or frames.
+    """SpecAugment: the numbers of masks, and the largest size of a mask in bins or frames.
 
     A time mask covers at most `time_mask_frames` frames and `time_mask_share` of the utterance.
     """
@@ -36,7 +36,7 @@ class SpecAugment:
     def masked(self, features: Features, seed: Sequence[int]) -> Features:
         """Copy features [frame, bin] with masked values set to 0, the mean of normalised features.
 
-        The masks depend on `seed` alone, which is of one utterance in one epoch.
+        The masks depend only on `seed`, which is different for each utterance and epoch.
         """
         random = np.random.default_rng(seed)
         masked = features.copy()
@@ -125,7 +125,7 @@ class SpeechDataset(_data.FairseqDataset):  # type: ignore[misc, name-defined]
     def __getitem__(self, index: int) -> dict[str, Any]:
         features = self._utterances.features(index)
         if self._masks != SpecAugment():
-            # The seed has no other state, so that a resumed training draws the same masks.
+            # The seed depends on nothing else, so that a resumed training draws the same masks.
             features = self._masks.masked(features, (self._mask_seed, self._epoch, int(index)))
         target = [*self._utterances.tokens(index).tolist(), self._eos]
         return {"id": index, "source": torch.from_numpy(features), "target": torch.tensor(target)}

@@ -1,4 +1,4 @@
-"""Saved state of a training, from which an interrupted one resumes."""
+"""Saved states of a training, from which it resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def save_state(trainer: Any, iterator: Any, curve: LearningCurve, job: TrainJob)
 
 
 def resumed_iterator(trainer: Any, curve: LearningCurve, job: TrainJob) -> Any:
-    """Restore the newest complete state; an iterator over training batches from that position."""
+    """Restore the newest complete state; return an iterator over the remaining batches."""
     torch = import_fairseq("torch")
     for path in sorted(job.resume.glob("state_*.pt"), reverse=True):
         state = _read_state(path, job)

@@ -1,4 +1,4 @@
-"""One member trained with fairseq's Trainer: resumable, with weights-only checkpoints."""
+"""Train one member with fairseq's Trainer, resumably, with checkpoints of weights only."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _train(job: TrainJob) -> None:
         if trainer.get_num_updates() != updates:
             raise PipelineError(
                 f"{job.title}: training ended after {trainer.get_num_updates()} of {updates} "
-                "updates."
+                "updates. Run python -m stages.train again."
             )
         _write_member(job, curve)
 

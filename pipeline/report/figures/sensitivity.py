@@ -120,7 +120,7 @@ def _table(store: Store, grid: Grid) -> pd.DataFrame:
 def _detection(
     evidence: TaskEvidence, parts: dict[str, str], measures: dict[str, _MeasuresBySetting]
 ) -> Iterator[dict[str, object]]:
-    """PRR of the in-domain test sets and ROC-AUC of the others, if they are defined."""
+    """PRR of the in-domain test sets and ROC-AUC of the OOD test sets, if they are defined."""
     for test_set, part in evidence.baseline_first(parts).items():
         in_domain = evidence.decodes[part].in_domain
         errors = evidence.errors(part)

@@ -26,7 +26,7 @@ _PAPER_ENSEMBLE = "random_init"
 
 @dataclass(frozen=True)
 class TaskFolders:
-    """Where the results of a task are: the folders of decode and uncertainty, and the data card.
+    """The folders of a task's decodes and measures, and its data card.
 
     `dictionary` is the fairseq dictionary of the target vocabulary. Without it, tokens are shown by
     their ids.
@@ -87,7 +87,7 @@ def browsable_sets(
 ) -> list[BrowsableSet]:
     """One decode with measures per test set, each with at most `most_sentences` sentences.
 
-    Search is preferred to teacher forcing, the paper's ensemble to others, and PrEx to ExPr.
+    Search is preferred to teacher forcing, the paper's ensemble to other ensembles, PrEx to ExPr.
     `cells` are the cells of all tasks. Raises DataError or StoreError for results that do not
     belong together.
     """

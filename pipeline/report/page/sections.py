@@ -1,4 +1,4 @@
-"""What the sections of the page show: summary, claims, table headings, data cards, signatures."""
+"""Content of the page's sections: summary, claims, table headings, data cards, signatures."""
 
 from __future__ import annotations
 
