@@ -122,7 +122,7 @@ def _held_out(
 def _own_sets(
     data: DataConfig, task: TaskConfig, rules: CleaningRules, seed: int
 ) -> tuple[dict[str, OwnSentences], dict[str, str]]:
-    """Return role -> sentences of sets not made from held-out text, and role -> reason if absent."""
+    """Read test sets that have other text than the held-out sentences, or the reasons for none."""
     own: dict[str, OwnSentences] = {}
     absent: dict[str, str] = {}
     pair = [task.source_language, task.target_language]

@@ -15,10 +15,10 @@ def fold_dropout(model: Any, rate: float | None, seed: int) -> None:
     """Drop the same units of every transformer layer for every token, in place.
 
     Units are dropped from the outputs of attention and of the feed-forward network, and from the
-    hidden layer of the latter; kept units are scaled by 1 / (1 - rate), as in training. If `rate`
+    hidden layer of the latter. Kept units are scaled by 1 / (1 - rate), as in training. If `rate`
     is None, the rates of the training are used. Dropout of embeddings and of attention weights is
-    left out, because it cannot be folded into weights. Raises ConfigError if nothing would be dropped: the
-    model has no such layer, or was trained without dropout.
+    left out, because it cannot be folded into weights. Raises ConfigError if nothing would be
+    dropped: the model has no such layer, or was trained without dropout.
     """
     transformer = import_fairseq("fairseq.modules.transformer_layer")
     layer_types = (transformer.TransformerEncoderLayerBase, transformer.TransformerDecoderLayerBase)

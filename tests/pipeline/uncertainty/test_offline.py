@@ -206,7 +206,7 @@ def test_extra_measures(store: Store, tmp_path: Path):
     assert table[table.beam == 3].n_best.tolist()[:3] == [2, 0, 3]
     with pytest.raises(ConfigError, match=r"extra_measures\.short: must return one value"):
         write_measures(store, tmp_path, replace(GRID, extra={"short": lambda store, **_: [1.0]}))
-    with pytest.raises(ConfigError, match=r"extra_measures\.var_p: the name is taken"):
+    with pytest.raises(ConfigError, match=r"extra_measures\.var_p: another column has this name"):
         write_measures(store, tmp_path, replace(GRID, extra={"var_p": hypotheses}))
 
 
