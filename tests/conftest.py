@@ -162,7 +162,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _refuse_process(event: str, _: tuple[object, ...]) -> None:
     """Fail a unit test that starts a process; Python calls this for every audit event."""
-    if event in _PROCESS_EVENTS and _unit_test is not None:
+    if _unit_test is not None and event in _PROCESS_EVENTS:
         pytest.fail(f"{_unit_test} starts a process ({event}). Mark it: pytest.mark.process")
 
 

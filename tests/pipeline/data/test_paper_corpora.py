@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.data.paper_corpora import DEV, TEST_SETS, check_present, size_differences
 from pipeline.errors import DataError
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import PipelineConfig
+from tests.composed_settings import composed_settings
 
 
 def _settings(*overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", ["experiment=paper", *overrides]))
+    return composed_settings("experiment=paper", *overrides)
 
 
 @pytest.fixture

@@ -212,6 +212,7 @@ def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
     store_of(path, vocabulary, TableModel(two_words), search, config)
 
 
+@pytest.mark.process
 def test_case_16_after_kill_9_the_rest_is_decoded_and_the_bytes_are_the_same(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
 from pipeline.ensembles import Chosen, chosen_ensembles, planned_ensembles
 from pipeline.errors import ConfigError
 from pipeline.fairseq_bridge.models.weights import checkpoint_name, kept_updates, save_weights
 from pipeline.run.artifacts import write_manifest
 from pipeline.run.files import write_json
-from pipeline.run.settings import CONF, PipelineConfig, plain, typed
+from pipeline.run.settings import PipelineConfig, plain
 from tests.artifacts import list_parts, made_by
+from tests.composed_settings import composed_settings
 
 TRAINING = (
     *("train.updates=60", "train.checkpoint_interval_updates=10", "train.keep_checkpoints=5"),
@@ -24,8 +24,7 @@ TRAINING = (
 
 
 def _settings(*overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", ["experiment=smoke", *TRAINING, *overrides]))
+    return composed_settings("experiment=smoke", *TRAINING, *overrides)
 
 
 def _train(folder: Path, settings: PipelineConfig) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 
 from pipeline.ensembles.kinds import KINDS
 from pipeline.errors import ConfigError
-from pipeline.run.settings import CONF, MainEnsembleConfig, plain, typed
+from pipeline.run.settings import CONF, MainEnsembleConfig, plain
+from tests.composed_settings import composed_settings
 
 
 def ensemble(*overrides: str, experiment: str = "laptop") -> MainEnsembleConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", [f"experiment={experiment}", *overrides])).ensemble
+    return composed_settings(f"experiment={experiment}", *overrides).ensemble
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "checkpoint_average", "mc_dropout"])

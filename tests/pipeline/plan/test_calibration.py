@@ -6,11 +6,11 @@ import os
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
 from pipeline.plan.costs import model_costs
 from pipeline.plan.hardware import Lengths, this_machine
-from pipeline.run.settings import CONF, plain, typed
+from pipeline.run.settings import plain
+from tests.composed_settings import composed_settings
 
 VOCAB_SIZE = 120
 
@@ -24,8 +24,7 @@ def test_this_machine_is_timed(task: str, lengths: tuple[int, int, int | None]) 
         "decode.batch_sentences=2",
         "ensemble.seeds=[1]",
     ]
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        config = typed(compose("pipeline", [f"task={task}", *few]))
+    config = composed_settings(f"task={task}", *few)
     settings = plain(config.model.settings)
     costs = model_costs(config.model.architecture, settings, VOCAB_SIZE, *lengths)
     hardware = this_machine(config, costs, Lengths(*lengths), VOCAB_SIZE)

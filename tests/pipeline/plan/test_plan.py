@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.ensembles import planned_ensembles
 from pipeline.plan.costs import ModelCosts, model_costs
@@ -13,16 +12,12 @@ from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, acceler
 from pipeline.plan.sizes import baseline_size, set_sizes, target_share
 from pipeline.plan.table import plan_text
 from pipeline.plan.work import PART_START_SECONDS, Work, all_work, training_flops
-from pipeline.run.settings import CONF, PipelineConfig, plain, typed
+from pipeline.run.settings import PipelineConfig, plain
+from tests.composed_settings import composed_settings
 
 BIG = ModelCosts(217_317_376, 150_994_944.0, 283_983_872.0)
 SPEECH = ModelCosts(315_188_520, 117.3e6, 273.3e6)
 CORE = Hardware("this_machine", 4e10, 4e10, 16e9, float("inf"), 0.0, "one core")
-
-
-def _settings(*overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", list(overrides)))
 
 
 def _work(
@@ -35,7 +30,7 @@ def _work(
 
 
 def test_parameters_and_flops_are_counted_on_the_model() -> None:
-    model = _settings().model
+    model = composed_settings().model
     small = model_costs(model.architecture, plain(model.settings), 500, 6, 5)
     large = model_costs(model.architecture, plain(model.settings), 600, 6, 5)
     width = 128
@@ -45,7 +40,7 @@ def test_parameters_and_flops_are_counted_on_the_model() -> None:
 
 
 def test_speech_is_counted_by_frames() -> None:
-    model = _settings("task=asr").model
+    model = composed_settings("task=asr").model
     costs = model_costs(model.architecture, plain(model.settings), 122, 100, 8, 40)
     assert costs.parameters > 200_000
     assert 0 < costs.encoder_flops < costs.decoder_flops
@@ -59,7 +54,7 @@ def test_usable_shares_agree_with_published_trainings() -> None:
     ):
         share = 3 * forward * tokens_per_second / 8 / peak
         assert USABLE_SHARE["translation", precision] == pytest.approx(share, rel=0.02)
-    settings = _settings("experiment=paper", "task=asr", "io.root=nowhere")
+    settings = composed_settings("experiment=paper", "task=asr", "io.root=nowhere")
     sizes, _ = set_sizes(settings)
     flops = training_flops(settings, SPEECH, target_share(settings, sizes["LTC"]))
     share = flops / (8 * 8 * 86_400) / 15.7e12  # 8 days on 8 V100
@@ -67,7 +62,7 @@ def test_usable_shares_agree_with_published_trainings() -> None:
 
 
 def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
-    settings = _settings("experiment=paper", "io.root=nowhere")
+    settings = composed_settings("experiment=paper", "io.root=nowhere")
     hardware = accelerator("v100", "translation", settings.train.precision, settings.decode.dtype)
     work = _work(settings, BIG, 40_000, hardware)
     hours = sum(work["train"].part_seconds) / 3600
@@ -76,7 +71,7 @@ def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
     assert work["train"].wall_seconds(8) == pytest.approx(hours * 3600 / 8)
     assert work["train"].wall_seconds(80) == pytest.approx(hours * 3600 / 80)
     assert work["decode"].memory_bytes > 10 * BIG.parameters * 4
-    cheap = _settings("experiment=paper/checkpoint", "io.root=nowhere")
+    cheap = composed_settings("experiment=paper/checkpoint", "io.root=nowhere")
     assert len(_work(cheap, BIG, 40_000, hardware)["train"].part_seconds) == 1
 
 
@@ -91,19 +86,19 @@ def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
         ("uncertainty.temperature=[1,2,5,10,20,50]", "uncertainty"),
     ],
 )
-def test_costs_follow_the_settings(change: str, grows: str) -> None:
+def test_costs_follow_thecomposed_settings(change: str, grows: str) -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
-    before = _work(_settings("io.root=nowhere"), costs, 4000, CORE)
-    after = _work(_settings("io.root=nowhere", change), costs, 4000, CORE)
+    before = _work(composed_settings("io.root=nowhere"), costs, 4000, CORE)
+    after = _work(composed_settings("io.root=nowhere", change), costs, 4000, CORE)
     assert sum(after[grows].part_seconds) > 1.3 * sum(before[grows].part_seconds)
 
 
 def test_planned_ensembles_have_the_configured_members() -> None:
-    speech = _settings("experiment=paper", "task=asr")
+    speech = composed_settings("experiment=paper", "task=asr")
     planned = planned_ensembles(speech.ensemble, speech.train)
     assert [len(ensemble.members) for ensemble in planned.main] == [6]
     assert [len(ensemble.members) for ensemble in planned.further] == [6] * 6
-    settings = _settings("ensemble=mc_dropout")
+    settings = composed_settings("ensemble=mc_dropout")
     (dropout,) = planned_ensembles(settings.ensemble, settings.train).main
     assert len(dropout.members) == 5
 
@@ -118,7 +113,7 @@ def test_planned_ensembles_have_the_configured_members() -> None:
     ],
 )
 def test_searching_members_can_be_chosen_in_every_kind(kind: str, searching: str) -> None:
-    settings = _settings(
+    settings = composed_settings(
         *("io.root=nowhere", "experiment=demo", "ensemble.seeds=[1]", f"ensemble={kind}"),
         *(["ensemble.settings.checkpoints=[a.pt,b.pt]"] if kind == "imported" else []),
         f"decode.search_members=[{searching}]",
@@ -128,7 +123,7 @@ def test_searching_members_can_be_chosen_in_every_kind(kind: str, searching: str
 
 
 def test_the_text_says_what_fits_and_how_to_submit_it() -> None:
-    settings = _settings("experiment=paper", "io.root=nowhere")
+    settings = composed_settings("experiment=paper", "io.root=nowhere")
     sizes, from_prepared = set_sizes(settings)
     text: dict[str, str] = {}
     for name in ACCELERATORS:
@@ -160,11 +155,11 @@ def test_the_text_says_what_fits_and_how_to_submit_it() -> None:
     ("parts_per_job", "n_shard", "arrays", "minutes"),
     [(4, 0, "3", 60), (1, 2, "20, then of 10", 15), (4, 2, "20, then of 3", 15)],
 )
-def test_job_arrays_follow_the_settings(
+def test_job_arrays_follow_thecomposed_settings(
     parts_per_job: int, n_shard: int, arrays: str, minutes: int
 ) -> None:
     """With shards, the first array has one job per shard and the second one joins them."""
-    settings = _settings("io.root=nowhere", f"decode.parts_per_job={parts_per_job}")
+    settings = composed_settings("io.root=nowhere", f"decode.parts_per_job={parts_per_job}")
     seconds = 1202.0 if n_shard else 600.0
     work = [Work("decode", (seconds,) * 10, 0, 1e9, on_device=True, part_shards=(n_shard,) * 10)]
     text = plan_text(settings, BIG, work, CORE, 1, overrides=[], from_prepared=False)
@@ -176,7 +171,7 @@ def test_shards_cost_more_in_total_and_finish_sooner() -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
     common = ("io.root=nowhere", "decode.part_sentences=100")
     unsharded, four = (
-        _work(_settings(*common, f"decode.shards={shards}"), costs, 4000, CORE)["decode"]
+        _work(composed_settings(*common, f"decode.shards={shards}"), costs, 4000, CORE)["decode"]
         for shards in (1, 4)
     )
     n_part = len(unsharded.part_seconds)
@@ -192,7 +187,7 @@ def test_shards_cost_more_in_total_and_finish_sooner() -> None:
 
 
 def test_imported_models_are_not_trained() -> None:
-    settings = _settings(
+    settings = composed_settings(
         *("experiment=paper", "io.root=nowhere", "ensemble=imported", "data/units=imported"),
         *("ensemble.settings.checkpoints=[a,b]", "data.units.codes=a"),
         *("data.units.source_dictionary=a", "data.units.target_dictionary=b"),
@@ -214,7 +209,7 @@ def test_the_usable_share_has_a_source_and_can_be_set() -> None:
     own = accelerator("v100", "translation", "fp16", "float16", 0.5)
     assert own.train_flops == pytest.approx(0.5 * 125e12)
     assert own.train_flops / recalled.train_flops == pytest.approx(0.5 / 0.187)
-    settings = _settings("experiment=paper", "io.root=nowhere", "plan.usable_share=0.5")
+    settings = composed_settings("experiment=paper", "io.root=nowhere", "plan.usable_share=0.5")
     assert settings.plan.usable_share == 0.5
     for hardware, words in ((recalled, "as recalled and not checked"), (own, "0.5 of its peak")):
         work = list(_work(settings, BIG, 40_000, hardware).values())
@@ -225,7 +220,7 @@ def test_the_usable_share_has_a_source_and_can_be_set() -> None:
 def test_subsets_are_only_decoded_and_members_only_evaluated() -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
     works = [
-        _work(_settings("io.root=nowhere", "decode.also=[]", *more), costs, 4000, CORE)
+        _work(composed_settings("io.root=nowhere", "decode.also=[]", *more), costs, 4000, CORE)
         for more in (
             ["decode.subsets_per_size=0"],
             ["decode.subsets_per_size=5"],
@@ -252,7 +247,7 @@ def test_fewer_loaded_members_need_less_memory(change: str) -> None:
     )
     verdicts = []
     for more in ([], [change]):
-        settings = _settings(*common, *more)
+        settings = composed_settings(*common, *more)
         work = list(_work(settings, BIG, 40_000, device).values())
         text = plan_text(settings, BIG, work, device, 8, overrides=[], from_prepared=False)
         verdicts.append("decode does not fit" in text)
@@ -261,4 +256,4 @@ def test_fewer_loaded_members_need_less_memory(change: str) -> None:
 
 def test_speech_sets_have_at_most_the_configured_sentences() -> None:
     own = ("task=asr", "io.root=nowhere", "experiment=paper", "data.test_sentences=7")
-    assert {size.sentences for size in set_sizes(_settings(*own))[0].values()} == {7}
+    assert {size.sentences for size in set_sizes(composed_settings(*own))[0].values()} == {7}

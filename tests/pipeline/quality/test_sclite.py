@@ -14,6 +14,8 @@ from pipeline.quality.alignment import nist_paths, sclite_paths
 REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
 HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]
 # Reads both files and aligns sentences of equal length, in the format of sclite.
+pytestmark = pytest.mark.process  # runs a stand-in of the program
+
 STAND_IN = """#!/bin/sh
 [ "$1" = sclite ] || exit 3
 paste -d '|' reference hypothesis | awk -F '|' '{

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError
-from pipeline.run.settings import CONF, PipelineConfig, typed
-
-
-def _settings(*overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", list(overrides)))
+from tests.composed_settings import composed_settings
 
 
 @pytest.mark.parametrize(
@@ -45,11 +39,11 @@ def _settings(*overrides: str) -> PipelineConfig:
 )
 def test_training_settings_must_go_together(overrides: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        _settings(*overrides)
+        composed_settings(*overrides)
 
 
 def test_cycles_that_divide_the_training_pass() -> None:
-    settings = _settings("train.cycles=4", "train.schedule=cosine", "train.updates=1600")
+    settings = composed_settings("train.cycles=4", "train.schedule=cosine", "train.updates=1600")
     assert settings.train.cycles == 4
 
 
@@ -89,10 +83,10 @@ _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary
 )
 def test_imported_units_come_whole_and_train_nothing(overrides: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        _settings(*overrides)
+        composed_settings(*overrides)
 
 
 def test_imported_units_need_no_text_to_train_on() -> None:
     sets = ("data.source=files", "data.corpus=mine", "data.dev=x", "data.test=y")
-    settings = _settings(*_IMPORTED, "data.units.sentencepiece=m", *_DICTIONARIES, *sets)
+    settings = composed_settings(*_IMPORTED, "data.units.sentencepiece=m", *_DICTIONARIES, *sets)
     assert settings.data.train is None

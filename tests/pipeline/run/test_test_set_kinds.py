@@ -3,12 +3,12 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError
 from pipeline.run.schema import TestSetConfig as SetConfig
-from pipeline.run.settings import CONF, implementation, typed
+from pipeline.run.settings import implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS, KindOfTestSet
+from tests.composed_settings import composed_settings
 
 SETTINGS = {field.name for field in fields(SetConfig)}
 
@@ -32,17 +32,13 @@ def test_functions_of_a_kind_can_be_imported_and_its_settings_exist(kind: KindOf
     ],
 )
 def test_settings_that_do_not_suit_a_kind_are_refused(override: str, message: str) -> None:
-    with (
-        initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
-        pytest.raises(ConfigError, match=message),
-    ):
-        typed(compose("pipeline", [override]))
+    with pytest.raises(ConfigError, match=message):
+        composed_settings(override)
 
 
 def test_sets_made_of_the_users_corpora_are_named_after_them() -> None:
     overrides = ["task=asr", "data.speech.ami=a", "data.speech.common_voice=c"]
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        text = typed(compose("pipeline", ["data.librispeech=l"])).task.test_sets
-        speech = typed(compose("pipeline", overrides)).task.test_sets
+    text = composed_settings("data.librispeech=l").task.test_sets
+    speech = composed_settings(*overrides).task.test_sets
     assert text["LTO"].corpus == "LibriSpeech test-other, transcripts"
     assert [speech[role].corpus for role in ("AMI", "C-FR")] == ["AMI", "Common Voice, fr"]

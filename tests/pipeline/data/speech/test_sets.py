@@ -11,6 +11,8 @@ from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 from tests.pipeline.data.speech.conftest import WriteAudio
 
+pytestmark = pytest.mark.process  # runs dpkg-deb
+
 NAME = "asterisk-core-sounds-fr-wav"
 
 

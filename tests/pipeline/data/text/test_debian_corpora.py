@@ -50,6 +50,7 @@ def test_book_is_joined_on_section_and_position(help_packages: Path, tmp_path: P
     assert set(corpus.packages) == {f"debian-reference-{name}" for name in ("de", "en", "fr")}
 
 
+@pytest.mark.process
 def test_section_with_other_elements_in_one_language_is_left_out(tmp_path: Path) -> None:
     for language, last in (("en", "<p>B.</p>"), ("de", "")):
         page = f'<a id="one"></a><p>A.</p>{last}<a id="two"></a><p>C.</p>'
@@ -59,6 +60,7 @@ def test_section_with_other_elements_in_one_language_is_left_out(tmp_path: Path)
     assert [paragraph.page for paragraph in corpus.paragraphs()] == ["ch01#two"]
 
 
+@pytest.mark.process
 def test_books_that_share_no_section_are_refused(tmp_path: Path) -> None:
     for language in ("en", "de"):
         path = f"usr/share/debian-reference/{language}.{language}.html"
