@@ -259,7 +259,7 @@ def imported(training: Training, ensemble: EnsembleConfig, settings: Settings) -
         ):
             if not path.is_file():
                 where = f"settings.{key} of ensemble {ensemble.name}"
-                raise ConfigError(f"{where}: no such file (got {path}).")
+                raise ConfigError(f"{where}: no such file (got {path}). Give an existing file.")
         folder = derived_folder(training.folder)
         members = [
             imported_member(name, path, dictionaries, folder)

@@ -41,7 +41,7 @@ class Decode:
 
     @property
     def is_search(self) -> bool:
-        """Whether the first hypothesis is the system's answer."""
+        """Whether the first hypothesis is the output of the system."""
         return self.cell.regime in SEARCHES
 
     @property

@@ -127,7 +127,7 @@ def token_labels(
                 "stages.uncertainty again."
             )
         words += [n_word] * finished
-        # Tokens of white space alone belong to no word and take no part.
+        # Tokens that are only white space belong to no word and are ignored.
         spelling = [(row, word) for row, word in zip(rows, words, strict=True) if word >= 0]
         first_row = {word: row for row, word in reversed(spelling)}
         deletion_sites += [(first_row[word], sentence, missing[word]) for word in sorted(first_row)]

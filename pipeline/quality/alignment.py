@@ -180,7 +180,7 @@ def word_of_token(subwords: Sequence[str]) -> list[int]:
     """Index of the word that each subword belongs to, counted from 0.
 
     `▁` is white space. A subword that spans several words belongs to the first of them. A subword
-    of white space alone belongs to the word that follows, or to the last word if none follows; its
+    that is only white space belongs to the next word, or to the last word if no word follows; its
     index is -1 if there is no word at all.
     """
     n_word, in_word = 0, False

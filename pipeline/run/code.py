@@ -1,4 +1,4 @@
-"""What dvc.yaml says about a stage: the code behind its results, and the settings that it reads."""
+"""The provenance of results: the code and settings that dvc.yaml lists for each stage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DOWNLOAD_FOLDERS = ("downloads", "packages")  # settings of group data
 
 
 def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
-    """Return the sha256 of the code behind a stage: its deps in dvc.yaml, and plug-ins.
+    """Return the sha256 of the code of a stage: its deps in dvc.yaml, and plug-ins.
 
     It is part of the digest of every result, so that results are made again if the code changes.
 

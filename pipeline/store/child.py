@@ -29,13 +29,16 @@ def in_child(check: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[
     """
     faults: list[list[str]] = []
     while len(faults) < len(paths):
-        code, answers, error = _checked(check, paths[len(faults) :])
-        faults += [json.loads(answer) for answer in answers]
-        if answers:
+        code, lines, error = _checked(check, paths[len(faults) :])
+        faults += [json.loads(line) for line in lines]
+        if lines:
             continue
         path = paths[len(faults)]
         if code not in _CRASHES:
-            raise MachineError(f"{path}: could not be checked ({error or f'exit code {code}'}).")
+            raise MachineError(
+                f"{path}: could not be checked ({error or f'exit code {code}'}). "
+                "Make sure that there is enough memory, then run again."
+            )
         reason = signal.Signals(-code).name
         faults.append([f"{path}: damaged HDF5 file; reading it crashes ({reason})."])
     return faults
@@ -44,7 +47,7 @@ def in_child(check: Callable[[Path], list[str]], paths: Sequence[Path]) -> list[
 def _checked(
     check: Callable[[Path], list[str]], paths: Sequence[Path]
 ) -> tuple[int, list[str], str]:
-    """The child's exit code, one JSON line for each file that it finished, and its error."""
+    """Check files in a child: its exit code, one JSON line per checked file, and its error."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python 3.12 warns of a fork beside threads; this child waits for none of them.

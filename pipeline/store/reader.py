@@ -18,6 +18,7 @@ from pipeline.store.schema import DATASETS, TEXT, Flag, plain
 from pipeline.store.statistics import STATISTICS, TokenStatistics
 from pipeline.store.structure import one_line, structure_faults
 
+_REMEDY = "Write the store again."
 # A version of a file: its path, inode, size and time of modification.
 _Version = tuple[Any, ...]
 # The faults of each version of a file, so that each is checked only once per process.
@@ -81,7 +82,7 @@ class Store:
         NaN, which means that it was never written.
         """
         if name not in self._file:
-            raise StoreError(f"{self.path}: dataset {name}: missing.")
+            raise StoreError(f"{self.path}: dataset {name}: missing. {_REMEDY}")
         dataset = self._file[name]
         try:
             if DATASETS[name].dtype == TEXT:
@@ -89,16 +90,20 @@ class Store:
             values = np.asarray(dataset[start:stop])
         except OSError as error:
             raise StoreError(
-                f"{self.path}: dataset {name}: cannot be read ({one_line(error)})."
+                f"{self.path}: dataset {name}: cannot be read ({one_line(error)}). {_REMEDY}"
             ) from None
         except UnicodeDecodeError:
             row = (start or 0) + _first_not_utf8(dataset[start:stop])
-            raise StoreError(f"{self.path}: dataset {name}, row {row}: not UTF-8.") from None
+            raise StoreError(
+                f"{self.path}: dataset {name}, row {row}: not UTF-8. {_REMEDY}"
+            ) from None
         if values.dtype.kind == "f" and np.isnan(values).any():
             row, *rest = map(int, np.argwhere(np.isnan(values))[0])
             row += start or 0
             where = self.place(name, [row, *rest])
-            raise StoreError(f"{self.path}: dataset {name}, row {row}: must not be NaN ({where}).")
+            raise StoreError(
+                f"{self.path}: dataset {name}, row {row}: must not be NaN ({where}). {_REMEDY}"
+            )
         return values
 
     def place(self, name: str, index: Sequence[int]) -> str:
@@ -254,7 +259,9 @@ def open_file(path: Path) -> h5py.File:
             raise StoreError(f"{path}: no such file. Give the path of a decode store.")
         return h5py.File(path, "r")
     except OSError as error:
-        raise StoreError(f"{path}: not a complete HDF5 file ({one_line(error)}).") from None
+        raise StoreError(
+            f"{path}: not a complete HDF5 file ({one_line(error)}). {_REMEDY}"
+        ) from None
 
 
 def _check(versions: Iterable[_Version]) -> None:

@@ -66,7 +66,7 @@ class TokenMeasure:
 
     compute: statistics -> [token]; needs: the token statistics that it reads; range: its possible
     values; uncertainty: `total`, `data` or `knowledge`; posterior: `prex`, `expr` or empty;
-    topk_bounds: its bounds when only the k likeliest tokens are known (without bounds it is not
+    topk_bounds: its bounds when only the k most probable tokens are known (without bounds it is not
     checked against such distributions); chain: the importance-weighted mean of its sum along a
     hypothesis; chain_of_samples: the mean over samples of the same sum.
     """

@@ -66,7 +66,7 @@ def token_bounds(
 ) -> dict[str, Interval]:
     """Return the lowest and highest value of each measure, name -> ([token], [token]) in nats.
 
-    topk_logprob [token, member, k]: the k likeliest tokens under PrEx; tail_logprob
+    topk_logprob [token, member, k]: the k most probable tokens under PrEx; tail_logprob
     [token, member]: ln of the mass of the tail; logprob [token, member]: the realised token;
     log_weight [token, member]: ln w_m of ExPr. Measures without a rule for bounds are left out,
     unless the realised token determines them.

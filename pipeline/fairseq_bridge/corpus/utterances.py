@@ -53,7 +53,10 @@ class UtteranceFile:
         Raises DataError if a value is not finite or there is no such utterance.
         """
         if not 0 <= index < len(self):
-            raise DataError(f"{self.path}: no utterance {index} (it has {len(self)} utterances).")
+            raise DataError(
+                f"{self.path}: no utterance {index} (it has {len(self)} utterances). "
+                "Run python -m stages.prepare again."
+            )
         start, stop = self._frame_offset[index], self._frame_offset[index + 1]
         features: Features = self._feature[start:stop].astype(np.float32, copy=False)
         if not np.isfinite(features).all():

@@ -19,6 +19,8 @@ from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.models.weights import DAMAGE, save_weights
 
+_REMEDY = "Give an unchanged checkpoint of a fairseq transformer."
+
 
 def convert_checkpoint(
     path: Path, source_dictionary: Path, target_dictionary: Path, out: Path
@@ -44,12 +46,16 @@ def convert_checkpoint(
     try:
         model = build_model(configuration, source, target)
     except ValueError as error:  # for example, shared embeddings of two vocabularies
-        raise DataError(f"{path}: does not fit its dictionaries ({error}).") from None
+        raise DataError(
+            f"{path}: does not fit its dictionaries ({error}). Give the checkpoint's dictionaries."
+        ) from None
     try:
         model.load_state_dict(state["model"])  # upgrades the names of older fairseq versions
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{path}: weights do not fit its own model settings ({reason}).") from None
+        raise DataError(
+            f"{path}: weights do not fit its own model settings ({reason}). {_REMEDY}"
+        ) from None
     save_weights(model.state_dict(), out)
     return {
         "architecture": model_settings["_name"],
@@ -84,12 +90,14 @@ def _read(path: Path) -> dict[str, Any]:
         if foreign and isinstance(error, pickle.UnpicklingError):
             raise DataError(
                 f"{path}: only tensors, plain values and parsed arguments are allowed "
-                f"(got objects of {foreign[1]})."
+                f"(got objects of {foreign[1]}). {_REMEDY}"
             ) from None
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: damaged or not a fairseq checkpoint ({reason}).") from None
+        raise DataError(
+            f"{path}: damaged or not a fairseq checkpoint ({reason}). {_REMEDY}"
+        ) from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), Mapping):
-        raise DataError(f"{path}: a fairseq checkpoint without a model.")
+        raise DataError(f"{path}: a fairseq checkpoint without a model. {_REMEDY}")
     return state
 
 
@@ -101,7 +109,7 @@ def _model_settings(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
     settings = vars(arguments) if isinstance(arguments, Namespace) else arguments
     name = None if not settings else settings.get("_name") or settings.get("arch")
     if not settings or not name:
-        raise DataError(f"{path}: has no settings of its model (args or cfg).")
+        raise DataError(f"{path}: has no settings of its model (args or cfg). {_REMEDY}")
     return {**settings, "_name": name}
 
 
@@ -115,7 +123,9 @@ def _configuration(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
     name = settings["_name"]
     model_class = models.ARCH_MODEL_REGISTRY.get(name) or models.MODEL_REGISTRY.get(name)
     if model_class not in (transformer.TransformerModel, transformer.TransformerModelBase):
-        raise DataError(f"{path}: only fairseq's transformers can be imported (got {name}).")
+        raise DataError(
+            f"{path}: only fairseq's transformers can be imported (got {name}). {_REMEDY}"
+        )
     arguments = Namespace(**settings)
     if name in models.ARCH_CONFIG_REGISTRY and "encoder" not in settings:
         models.ARCH_CONFIG_REGISTRY[name](arguments)
@@ -124,7 +134,9 @@ def _configuration(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
         return model_configuration("transformer", explicit)
     except (OmegaConfBaseException, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: not the settings of a transformer ({reason}).") from None
+        raise DataError(
+            f"{path}: not the settings of a transformer ({reason}). {_REMEDY}"
+        ) from None
 
 
 def _explicit_settings(settings: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 AVERAGE = "average.safetensors"
+_REMEDY = "Run the stage that wrote the file again."
 _CHECKPOINT = re.compile(r"update_(\d+)\.safetensors")
 # What reading a damaged file may raise.
 DAMAGE: tuple[type[Exception], ...] = (
@@ -97,7 +98,7 @@ def load_weights(model: Any, path: Path) -> None:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise DataError(f"{path}: damaged safetensors file ({error}).") from None
+        raise DataError(f"{path}: damaged safetensors file ({error}). {_REMEDY}") from None
     state = model.state_dict()
     stored_at = {state[name].data_ptr() for name in tensors if name in state}
     missing = [name for name in state if name not in tensors]
@@ -106,16 +107,16 @@ def load_weights(model: Any, path: Path) -> None:
     if untied or unknown:
         raise DataError(
             f"{path}: must hold exactly the tensors of the model "
-            f"(missing [{', '.join(untied)}], unknown [{', '.join(unknown)}])."
+            f"(missing [{', '.join(untied)}], unknown [{', '.join(unknown)}]). {_REMEDY}"
         )
     for name, tensor in tensors.items():
         if tensor.shape != state[name].shape:
             raise DataError(
                 f"{path}: {name} must have shape {tuple(state[name].shape)} "
-                f"(got {tuple(tensor.shape)})."
+                f"(got {tuple(tensor.shape)}). {_REMEDY}"
             )
         if not torch.isfinite(tensor).all():
-            raise DataError(f"{path}: {name} must be finite (got NaN or infinity).")
+            raise DataError(f"{path}: {name} must be finite (got NaN or infinity). {_REMEDY}")
     model.load_state_dict(tensors, strict=False)
 
 

@@ -101,7 +101,9 @@ def train_in_processes(job: TrainJob) -> None:
     command = [*torchrun(count, job.title, os.environ), "-m", "pipeline.fairseq_bridge.training"]
     command.append(str(path))
     if subprocess.run(command, check=False).returncode != 0:
-        raise PipelineError(f"{job.title}: one of {count} training processes failed (see above).")
+        raise PipelineError(
+            f"{job.title}: one of {count} training processes failed. See its messages above."
+        )
 
 
 def torchrun(count: int, title: str, environment: Mapping[str, str]) -> list[str]:
