@@ -1,4 +1,4 @@
-"""Bounds of token measures when only the k most probable tokens and the remaining mass are known."""
+"""Bounds of token measures if only the k most probable tokens and the remaining mass are known."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Interval = tuple[Float64, Float64]
 class TopKDistributions:
     """Distributions of which the k most probable tokens and the mass of the tail are known.
 
-    topk_logprob [token, member, k]: the k most probable tokens under PrEx; tail [token, member]: ln of
-    the mass of all other tokens; logprob [token, member]: the realised token; log_weight
+    topk_logprob [token, member, k]: the k most probable tokens under PrEx; tail [token, member]: ln
+    of the mass of all other tokens; logprob [token, member]: the realised token; log_weight
     [token, member]: ln w_m of ExPr. Each method bounds one measure. The k tokens, with the tail as
     one further token, form a coarser distribution. Its divergences are lower bounds; its entropies
     lack only the entropy within the tail.
@@ -61,7 +61,7 @@ class TopKDistributions:
 
     @cached_property
     def _log_most(self) -> Float64:
-        """Upper bound of ln P_PE in the tail: no token there is more probable than the last of the k."""
+        """Upper bound of ln P_PE of a tail token, which is at most as probable as each of the k."""
         listed = self.topk_logprob.astype(float)
         highest: Float64 = log_mean(listed, -np.log(listed.shape[1])).min(axis=1)
         return highest
