@@ -1,4 +1,4 @@
-"""Statistics of distributions by hand, and independence of the block size."""
+"""Token statistics by hand; they do not depend on the block size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INF = np.inf
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_statistics_by_hand(dtype: type) -> None:
-    """Members (1/2, 1/2) and (1/4, 3/4), of which the prefix favours the second by 3 to 1."""
+    """Members are (1/2, 1/2) and (1/4, 3/4); the prefix favours the second by 3 to 1."""
     logprob = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]]])).astype(dtype)
     statistics = fused_statistics(logprob, np.log(np.array([[0.1, 0.3]])))
     prex, expr = np.array([0.375, 0.625]), np.array([0.3125, 0.6875])
@@ -50,11 +50,11 @@ def test_block_size_does_not_change_statistics(
     logit = np.random.default_rng(0).normal(size=(7, 3, 5))
     logprob = (logit - np.log(np.exp(logit).sum(axis=2, keepdims=True))).astype(dtype)
     prefix = np.random.default_rng(1).normal(size=(7, 3))
-    whole = fused_statistics(logprob, prefix)
+    expected = fused_statistics(logprob, prefix)
     for block_values in (1, 30, 45):
         monkeypatch.setattr(kernel, "_BLOCK_VALUES", block_values)
         for name, values in fused_statistics(logprob, prefix).items():
-            np.testing.assert_array_equal(values, whole[name], err_msg=name)
+            np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
 def test_all_entropies_of_one_member_are_equal() -> None:

@@ -1,4 +1,4 @@
-"""A toy autoregressive ensemble whose every sequence can be listed, and random stores."""
+"""A toy autoregressive ensemble whose sequences can be enumerated, and random stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EOS = 0
 
 @dataclass(frozen=True)
 class Toy:
-    """Every sequence over a small vocabulary, with its distributions [token, member, vocab]."""
+    """All sequences over a small vocabulary, with their distributions [token, member, vocab]."""
 
     sequences: list[tuple[int, ...]]
     distributions: list[Float64]
@@ -40,10 +40,10 @@ class Toy:
         return np.array(
             [
                 sum(
-                    np.log(np.exp(one[place, :, token]).mean())
-                    for place, token in enumerate(tokens)
+                    np.log(np.exp(distribution[position, :, token]).mean())
+                    for position, token in enumerate(tokens)
                 )
-                for tokens, one in zip(self.sequences, self.distributions, strict=True)
+                for tokens, distribution in zip(self.sequences, self.distributions, strict=True)
             ]
         )
 
@@ -61,7 +61,7 @@ class Toy:
 
 @pytest.fixture(scope="session")
 def toy() -> Toy:
-    """3 members, 3 tokens (one is EOS), at most 4 tokens: EOS is certain at the fourth."""
+    """Return 3 members with a vocabulary of 3; EOS is certain after 3 tokens."""
     random = np.random.default_rng(5)
     n_member, vocab_size, longest = 3, 3, 4
     table: dict[tuple[int, ...], Float64] = {}
@@ -74,12 +74,13 @@ def toy() -> Toy:
             table[prefix] = logit - np.log(np.exp(logit).sum(axis=1, keepdims=True))
             sequences.append((*prefix, EOS))
     distributions = [
-        np.stack([table[tokens[:place]] for place in range(len(tokens))]) for tokens in sequences
+        np.stack([table[tokens[:position]] for position in range(len(tokens))])
+        for tokens in sequences
     ]
     log_member = np.array(
         [
-            sum(one[place, :, token] for place, token in enumerate(tokens))
-            for tokens, one in zip(sequences, distributions, strict=True)
+            sum(distribution[position, :, token] for position, token in enumerate(tokens))
+            for tokens, distribution in zip(sequences, distributions, strict=True)
         ]
     )
     return Toy(sequences, distributions, log_member)
@@ -87,7 +88,7 @@ def toy() -> Toy:
 
 @pytest.fixture
 def store_of(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    """A function that writes sentences of hypotheses to a store and opens it."""
+    """Return a function that writes sentences of hypotheses to a store and opens it."""
     opened: list[Store] = []
 
     def write(sentences: list[list[Hypothesis]], **attributes: Any) -> Store:
@@ -113,7 +114,7 @@ def random_logprob(
 
 @pytest.fixture
 def random_hypothesis() -> Callable[..., Hypothesis]:
-    """A hypothesis with random distributions; its score is that of PrEx with length penalty 1."""
+    """Return a function that makes a random hypothesis with the PrEx score of length penalty 1."""
 
     def make(
         seed: int, n_token: int = 4, n_member: int = 3, vocab_size: int = 8, full: str | None = None

@@ -21,12 +21,12 @@ SIZE = {"n_member": 2, "vocab_size": 16}
 
 @pytest.fixture
 def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
-    made = [
+    hypotheses = [
         random_hypothesis(seed, length, n_member=2, vocab_size=16, full="float32")
         for seed, length in enumerate(LENGTHS)
     ]
-    made[1] = replace(made[1], finished=False)
-    return store_of([made[:2], [], made[2:]], **SIZE)
+    hypotheses[1] = replace(hypotheses[1], finished=False)
+    return store_of([hypotheses[:2], [], hypotheses[2:]], **SIZE)
 
 
 def ranges(store: Store, members: list[int] | None = None) -> list[tuple[int, int]]:
@@ -34,7 +34,7 @@ def ranges(store: Store, members: list[int] | None = None) -> list[tuple[int, in
 
 
 def test_a_block_holds_complete_hypotheses(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """8 numbers of 8 bytes per token and member; a longer hypothesis is its own block."""
+    """Each token and member takes 8 numbers of 8 bytes; a longer hypothesis is its own block."""
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2)
     assert ranges(store) == [(0, 2), (2, 3), (3, 4), (4, 5)]
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 5 * 8 * 8 * 2 - 1)
@@ -56,14 +56,16 @@ def test_a_block_of_distributions_counts_the_vocabulary(
 def test_block_size_does_not_change_measures(
     store: Store, monkeypatch: pytest.MonkeyPatch, members: list[int] | None, eos: str
 ) -> None:
-    (whole,) = token_blocks(store, members, eos)
+    (expected,) = token_blocks(store, members, eos)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 1)
     single = list(token_blocks(store, members, eos))
-    assert [one.token_offset.tolist() for one in single] == [[0, length] for length in LENGTHS]
-    assert whole.token_offset.tolist() == [0, *np.cumsum(LENGTHS)]
-    np.testing.assert_array_equal(np.concatenate([o.token_id for o in single]), whole.token_id)
-    for name, values in whole.measures.items():
-        together = np.concatenate([one.measures[name] for one in single])
+    assert [block.token_offset.tolist() for block in single] == [[0, length] for length in LENGTHS]
+    assert expected.token_offset.tolist() == [0, *np.cumsum(LENGTHS)]
+    np.testing.assert_array_equal(
+        np.concatenate([block.token_id for block in single]), expected.token_id
+    )
+    for name, values in expected.measures.items():
+        together = np.concatenate([block.measures[name] for block in single])
         np.testing.assert_allclose(together, values, rtol=1e-12, err_msg=name)
 
 
@@ -73,7 +75,7 @@ def test_eos_of_finished_hypotheses_can_be_set_to_zero(store: Store) -> None:
     for name, values in without.measures.items():
         expected = with_end.measures[name].copy()
         if not name.endswith(("score", "pmi")):
-            # The second hypothesis is unfinished: its last token is not EOS.
+            # The second hypothesis is unfinished, so its last token is not EOS.
             expected[ends[[0, 2, 3, 4]]] = 0
         np.testing.assert_array_equal(values, expected, err_msg=name)
 
@@ -81,11 +83,11 @@ def test_eos_of_finished_hypotheses_can_be_set_to_zero(store: Store) -> None:
 def test_a_subset_without_distributions_has_measures_of_realised_tokens_only(
     store_of: StoreOf, random_hypothesis: Make
 ) -> None:
-    made = random_hypothesis(0, 4)
-    store = store_of([[made]], n_member=3, vocab_size=8)
+    hypothesis = random_hypothesis(0, 4)
+    store = store_of([[hypothesis]], n_member=3, vocab_size=8)
     (block,) = token_blocks(store, [2, 0])
     assert set(block.measures) == {"prex_score", "prex_pmi", "expr_score", "expr_pmi"}
-    pair = np.exp(made.statistics.logprob[:, [2, 0]])
+    pair = np.exp(hypothesis.statistics.logprob[:, [2, 0]])
     np.testing.assert_allclose(block.measures["prex_score"], -np.log(pair.mean(axis=1)), rtol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The estimators against a toy ensemble of which every sequence is listed."""
+"""Estimators are compared with a toy ensemble whose sequences are all enumerated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POSTERIORS = ["prex", "expr"]
 
 
 def exact(toy: Any, posterior: str) -> dict[str, float]:
-    """Entropy, MI, EPKL and RMI over all sequences, by their definitions."""
+    """Return entropy, MI, EPKL and RMI over all sequences by their definitions."""
     member, joint = np.exp(toy.log_member), toy.log_posterior(posterior)
     log_member = toy.log_member
     return {
@@ -35,16 +35,17 @@ def exact(toy: Any, posterior: str) -> dict[str, float]:
 
 
 def chain(toy: Any, posterior: str, name: str, length_norm: bool = False) -> float:
-    """A token measure summed along sequences, in expectation over the posterior."""
+    """Return the expectation under the posterior of a token measure summed along sequences."""
     sums = [
-        token_measures(one, np.array(tokens))[name].sum() / (len(tokens) if length_norm else 1)
-        for tokens, one in zip(toy.sequences, toy.distributions, strict=True)
+        token_measures(distribution, np.array(tokens))[name].sum()
+        / (len(tokens) if length_norm else 1)
+        for tokens, distribution in zip(toy.sequences, toy.distributions, strict=True)
     ]
     return float(np.sum(np.exp(toy.log_posterior(posterior)) * sums))
 
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
-def test_all_probability_is_listed(toy: Any, posterior: str):
+def test_enumerated_probabilities_sum_to_1(toy: Any, posterior: str):
     assert np.exp(toy.log_posterior(posterior)).sum() == pytest.approx(1)
 
 
@@ -63,7 +64,7 @@ def test_only_prefix_weights_make_mi_and_epkl_exact_under_expr(toy: Any, measure
     assert abs(chain(toy, "prex", f"prex_{measure}") - exact(toy, "prex")[measure]) > 0.02
 
 
-def test_under_prex_the_two_faces_of_mi_differ(toy: Any):
+def test_chain_and_sequence_form_of_mi_differ_under_prex(toy: Any):
     values = exact(toy, "prex")
     entropy_member = -np.mean(np.sum(np.exp(toy.log_member) * toy.log_member, axis=0))
     assert abs(values["entropy"] - entropy_member - values["mi"]) > 1e-3
@@ -91,7 +92,7 @@ def test_all_sequences_as_one_beam_give_the_exact_values(
     if posterior == "expr":
         assert plain["expr_mi_w_c"] == pytest.approx(values["mi"], abs=1e-5)
         assert plain["expr_epkl_w_c"] == pytest.approx(values["epkl"], abs=1e-5)
-    length = np.array([len(one) for one in toy.sequences])
+    length = np.array([len(tokens) for tokens in toy.sequences])
     joint = toy.log_posterior(posterior)
     entropy_s = -np.sum(np.exp(joint) * joint / length)
     entropy_c = chain(toy, posterior, f"{posterior}_entropy", length_norm=True)
@@ -132,9 +133,9 @@ def test_samples_of_each_member_converge(toy: Any, store_of: StoreOf):
         for member in range(toy.n_member):
             index = random.choice(len(toy.sequences), p=np.exp(toy.log_member[:, member]))
             hypotheses.append((index, member))
-    made = {one: toy.hypothesis(*one) for one in set(hypotheses)}
+    built = {drawn: toy.hypothesis(*drawn) for drawn in set(hypotheses)}
     store = store_of(
-        [[made[one] for one in hypotheses], [made[hypotheses[0]]]],
+        [[built[drawn] for drawn in hypotheses], [built[hypotheses[0]]]],
         regime="sample",
         combination="member",
         n_member=toy.n_member,
@@ -145,5 +146,5 @@ def test_samples_of_each_member_converge(toy: Any, store_of: StoreOf):
         wanted = exact(toy, posterior)["mi"]
         assert table[f"{posterior}_mi_mc"][0] == pytest.approx(wanted, abs=0.06)
     assert table["epkl_mc"][0] == pytest.approx(exact(toy, "expr")["epkl"], abs=0.12)
-    # In the second sentence only one member drew.
+    # The second sentence has a sample of only one member.
     assert table["epkl_mc"].isna().tolist() == [False, True]

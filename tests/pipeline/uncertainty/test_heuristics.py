@@ -1,4 +1,4 @@
-"""X-BLEU and X-WER from the members' own decodes."""
+"""X-BLEU and X-WER of the hypotheses of single members."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def single(store_of: StoreOf, make: Make, texts: list[str | None], **attributes:
     return store_of(sentences, n_member=1, vocab_size=8, **attributes)
 
 
-def test_mean_square_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
+def test_measures_are_mean_squares_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]] * 3, n_member=3, vocab_size=8)
     texts = [
         ["a b c d", "the cat sat on the mat", "one"],
         ["a b c d", "the cat sat on a mat today", "two words"],
         ["a b c d", "a dog", None],
     ]
-    members = [single(store_of, random_hypothesis, list(one)) for one in texts]
+    members = [single(store_of, random_hypothesis, list(of_member)) for of_member in texts]
     values = heuristic_measures(ensemble, members)
-    second = [str(one[1]) for one in texts]
+    second = [str(of_member[1]) for of_member in texts]
     pairs = [(a, b) for a in second for b in second if a is not b]
     bleu = np.mean([(100 - sentence_bleu([a], [b])[0]) ** 2 for a, b in pairs])
     wer = np.mean([sentence_wer_percent([a], [b])[0] ** 2 for a, b in pairs])
@@ -56,7 +56,7 @@ def test_decodes_of_several_members_are_refused(store_of: StoreOf, random_hypoth
         heuristic_measures(ensemble, [ensemble] * 3)
 
 
-def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis: Make):
+def test_member_stores_of_another_test_set_are_refused(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]] * 2, n_member=3, vocab_size=8)
     members = [single(store_of, random_hypothesis, ["a"]) for _ in range(3)]
     with pytest.raises(StoreError, match="/sentence/source differs from that of"):
@@ -66,9 +66,9 @@ def test_member_stores_of_another_test_set(store_of: StoreOf, random_hypothesis:
 def test_member_stores_must_be_of_one_set_and_of_each_member(
     store_of: StoreOf, random_hypothesis: Make
 ):
-    found, names = random_hypothesis(0, n_member=2), ["red", "blue"]
-    ensemble = store_of([[found]], members=names, vocab_size=8, test_set="LTC")
-    red, blue, other = (
+    hypothesis, names = random_hypothesis(0, n_member=2), ["red", "blue"]
+    ensemble = store_of([[hypothesis]], members=names, vocab_size=8, test_set="LTC")
+    red, blue, unknown = (
         single(store_of, random_hypothesis, ["a"], members=[name], test_set=test_set)
         for name, test_set in (("red", "LTC"), ("blue", "LTC"), ("blue", "LTO"))
     )
@@ -76,7 +76,7 @@ def test_member_stores_must_be_of_one_set_and_of_each_member(
     with pytest.raises(StoreError, match=r"red, blue \(got red, red\)"):
         heuristic_measures(ensemble, [red, red])
     with pytest.raises(StoreError, match=r"attribute test_set must be LTC, .* \(got LTO\)"):
-        heuristic_measures(ensemble, [red, other])
+        heuristic_measures(ensemble, [red, unknown])
 
 
 def test_a_single_member_never_disagrees(store_of: StoreOf, random_hypothesis: Make):
@@ -96,9 +96,9 @@ def test_all_members_must_have_decoded(store_of: StoreOf, random_hypothesis: Mak
 
 
 def test_two_members_by_hand(store_of: StoreOf, random_hypothesis: Make):
-    """One word of two, then of one, is wrong: 50 and 100 percent; an ensemble without a text."""
-    found = random_hypothesis(0, n_member=2)
-    ensemble = store_of([[found], []], n_member=2, vocab_size=8)
+    """One of two words, and one of one word, is wrong: 50 and 100 percent."""
+    hypothesis = random_hypothesis(0, n_member=2)
+    ensemble = store_of([[hypothesis], []], n_member=2, vocab_size=8)
     members = [single(store_of, random_hypothesis, [text, "a"]) for text in ("a b", "a")]
     values = heuristic_measures(ensemble, members)
     np.testing.assert_array_equal(values["xwer"], [(50**2 + 100**2) / 2, np.nan])

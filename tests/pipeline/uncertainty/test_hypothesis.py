@@ -1,4 +1,4 @@
-"""Quantities of hypotheses that sequence measures average, by hand."""
+"""Values of single hypotheses, which sequence measures average, by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 
 INF = np.inf
 CHAIN = [name for name, measure in TOKEN_MEASURES.items() if measure.chain is not None]
-# P(y) under the members 1/2 and 1/8, of two tokens.
+# A hypothesis of two tokens; P(y) is 1/2 under one member and 1/8 under the other.
 PROBABILITY = np.array([[0.5, 0.125]])
 
 
@@ -29,7 +29,7 @@ def sums(
     [
         ("prex_entropy_s", 1.0, True),
         ("expr_entropy_s", 2.0, True),
-        # The mean over members of ln P is that of 1/4.
+        # The mean over members of ln P is ln 1/4.
         ("prex_rmi_s", -1 + np.log(4), True),
         ("expr_rmi_s", -2 + np.log(4), True),
         ("prex_entropy_c", 10.0 + len("prex_entropy"), True),
@@ -40,7 +40,7 @@ def sums(
         ("var_logp_ln", np.log(2) ** 2 / 4, False),
     ],
 )
-def test_values_of_a_hypothesis(name: str, value: float, rate: bool) -> None:
+def test_values_of_a_hypothesis_by_hand(name: str, value: float, rate: bool) -> None:
     given = sums(np.log(PROBABILITY))
     assert SEQUENCE_MEASURES[name].values(given, False) == pytest.approx([value])
     assert SEQUENCE_MEASURES[name].values(given, True) == pytest.approx(
@@ -56,16 +56,16 @@ def test_only_the_chain_forms_need_distributions() -> None:
 
 
 def test_values_of_impossible_hypotheses() -> None:
-    """-inf under one member; under all of them; the posterior gives it 0 with them."""
-    one, every = np.array([[-INF, -1.0]]), np.array([[-INF, -INF]])
+    """ln P is -inf under one member or under all members."""
+    in_one, in_every = np.array([[-INF, -1.0]]), np.array([[-INF, -INF]])
     for name in ("var_logp", "var_logp_ln"):
-        assert SEQUENCE_MEASURES[name].values(sums(one), True).tolist() == [INF]
-        assert SEQUENCE_MEASURES[name].values(sums(every), True).tolist() == [0]
-    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(one), False).tolist() == [INF]
-    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(every, prex=-INF), False).tolist() == [0]
-    assert SEQUENCE_MEASURES["prex_entropy_s"].values(sums(every, prex=-INF), False).tolist() == [
-        INF
-    ]
+        assert SEQUENCE_MEASURES[name].values(sums(in_one), True).tolist() == [INF]
+        assert SEQUENCE_MEASURES[name].values(sums(in_every), True).tolist() == [0]
+    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(in_one), False).tolist() == [INF]
+    assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(in_every, prex=-INF), False).tolist() == [0]
+    assert SEQUENCE_MEASURES["prex_entropy_s"].values(
+        sums(in_every, prex=-INF), False
+    ).tolist() == [INF]
 
 
 def test_a_certain_hypothesis_has_the_entropy_zero_and_not_minus_zero() -> None:

@@ -1,4 +1,4 @@
-"""Limits between rounded measures, which are accepted, and impossible ones."""
+"""Rounding beyond the range of a measure is accepted; larger deviations are rejected."""
 
 from __future__ import annotations
 

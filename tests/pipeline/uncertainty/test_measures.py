@@ -1,4 +1,4 @@
-"""The registry of measures is complete and consistent, and everything else follows it."""
+"""The registry of measures is complete and consistent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.uncertainty.sequence import sequence_measures
 from pipeline.uncertainty.token import token_bounds
 
 
-def test_names_stand_in_full_in_the_source() -> None:
+def test_full_names_occur_in_the_source() -> None:
     source = inspect.getsource(measures_of_tokens) + inspect.getsource(measures_of_sequences)
     for name in (*TOKEN_MEASURES, *SEQUENCE_MEASURES):
         assert source.count(f'"{name}"') >= 1, name
@@ -51,7 +51,7 @@ def test_only_decodes_of_members_have_no_quantity() -> None:
         assert has_none == (measure.estimator is Estimator.MEMBER_DECODES), measure.name
 
 
-def test_ranges_of_values() -> None:
+def test_measures_have_their_ranges_of_values() -> None:
     for name in ("expr_mi", "expr_epkl", "expr_pmi"):
         assert TOKEN_MEASURES[name].range is Range.REAL, name
     for name in ("data", "prex_entropy", "expr_entropy"):
@@ -75,7 +75,7 @@ def test_a_measure_reads_only_the_statistics_that_it_needs(
         for field in TokenStatistics.__dataclass_fields__
         if field not in measure.needs
     }
-    # Fresh, as shared quantities are cached.
+    # Shared quantities are cached, so use a new block.
     reduced = type(block.statistics)(replace(statistics, **unread), block.statistics.log_weight)
     np.testing.assert_array_equal(measure.compute(reduced), block.measures[name])
 

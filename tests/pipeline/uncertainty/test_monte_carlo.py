@@ -1,4 +1,4 @@
-"""Means over samples, by hand."""
+"""Measures are means over samples, by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = {"n_member": 2, "vocab_size": 8}
 
 
 def drawn(member: int, *probabilities: tuple[float, float]) -> Hypothesis:
-    """A sample drawn by a member (-1: by the posterior), with the probabilities of its tokens."""
+    """Return a sample of a member (-1: of the posterior) with the probabilities of its tokens."""
     n_token = len(probabilities)
     plain = {name: np.ones(n_token) for name in TokenStatistics.__dataclass_fields__}
     everything = plain | {
@@ -37,14 +37,14 @@ def measured(store: Store, beam: int, length_norm: bool) -> Any:
 @pytest.mark.parametrize(
     ("beam", "length_norm", "first", "second"),
     [
-        # Member 0 drew two, of which the second tells nothing; member 1 drew one.
+        # Member 0 drew two samples, of which the second adds nothing. Member 1 drew one.
         (9, False, 0.5, 1.0),
         (9, True, 0.25, 1.0),
         (1, False, 1.0, 1.0),
         (1, True, 0.5, 1.0),
     ],
 )
-def test_samples_of_each_member(
+def test_members_have_equal_weights_whatever_they_drew(
     store_of: StoreOf, beam: int, length_norm: bool, first: float, second: float
 ) -> None:
     sentence = [
@@ -86,7 +86,7 @@ def test_samples_of_a_posterior_have_equal_weights(
         ({"sampling_temperature": 0.99}, "sampling_temperature=0.99"),
     ],
 )
-def test_samples_are_of_the_whole_distribution(
+def test_samples_must_come_from_the_complete_distribution(
     store_of: StoreOf, attributes: dict[str, Any], refused: str
 ) -> None:
     store = store_of([[drawn(-1, (0.5, 0.5))]], regime="sample", **SIZE, **attributes)

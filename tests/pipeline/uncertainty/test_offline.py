@@ -1,4 +1,4 @@
-"""Files that are written for a store: tables without NaN, and checks of its numbers."""
+"""Tables without NaN and checks are written for a store."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ GRID = Grid([1, 3], [1, 10], [True, False])
 @pytest.fixture
 def store(store_of: StoreOf, random_hypothesis: Make) -> Store:
     sentences = [
-        [random_hypothesis(10 * place + rank, 2 + rank, full="float32") for rank in range(count)]
-        for place, count in enumerate([2, 0, 3])
+        [random_hypothesis(10 * index + rank, 2 + rank, full="float32") for rank in range(count)]
+        for index, count in enumerate([2, 0, 3])
     ]
     return store_of(sentences, n_member=3, vocab_size=8, length_penalty=1.0)
 
 
-def test_sequence_table(store: Store, tmp_path: Path):
+def test_sequence_table_has_one_row_per_sentence_and_setting(store: Store, tmp_path: Path):
     write_measures(store, tmp_path, GRID)
     table = pq.read_table(tmp_path / "sequence.parquet")
     assert table.column_names[:5] == ["sentence_id", "beam", "temperature", "length_norm", "flag"]
@@ -47,7 +47,7 @@ def test_sequence_table(store: Store, tmp_path: Path):
     assert table["prex_mi_c"].null_count == 8
 
 
-def test_token_table(store: Store, tmp_path: Path):
+def test_token_table_has_one_row_per_token(store: Store, tmp_path: Path):
     write_measures(store, tmp_path, GRID)
     table = pd.read_parquet(tmp_path / "token.parquet")
     assert list(table.columns[:4]) == ["sentence_id", "hypothesis", "position", "token_id"]
@@ -61,7 +61,7 @@ def test_token_table(store: Store, tmp_path: Path):
         np.testing.assert_allclose(rows[name], values, atol=1e-5, err_msg=name)
 
 
-def test_checks_of_a_sound_store(store: Store, tmp_path: Path):
+def test_checks_accept_a_sound_store(store: Store, tmp_path: Path):
     report = write_measures(store, tmp_path, GRID)
     assert json.loads((tmp_path / "checks.json").read_text(encoding="utf-8")) == report
     assert report["ok"]
@@ -72,9 +72,9 @@ def test_checks_of_a_sound_store(store: Store, tmp_path: Path):
     assert "needs samples" in report["absent"]["prex_rmi_smc"]
 
 
-def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tmp_path: Path):
+def test_checks_report_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tmp_path: Path):
     base = random_hypothesis(0, full="float32")
-    # Off by more than the rounding of float32, by less than that of another toolkit's halves.
+    # Wrong by more than float32 rounds and by less than half precision rounds.
     data = base.statistics.entropy_member.mean(axis=1)
     low = replace(base.statistics, entropy_prex=data - 5e-3)
     twins = base.statistics.logprob.copy(), base.statistics.entropy_member.copy()
@@ -102,13 +102,13 @@ def test_checks_of_a_faulty_store(store_of: StoreOf, random_hypothesis: Make, tm
 def test_case_1_tokens_that_a_member_excludes_are_reported_without_nan(
     store_of: StoreOf, tmp_path: Path
 ):
-    """Vocabulary entries of probability 0: one in one member, one in all, one at a chosen token."""
+    """Tokens have probability 0 in one member, in all members, and at a realised token."""
     logit = np.random.default_rng(0).normal(size=(4, 3, 8))
     logit[0, 1, 2] = logit[1, :, 3] = logit[2, 0, 5] = -np.inf
     logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
     token = np.array([0, 0, 5, 0])
-    found = Hypothesis(token, "text", -1.0, True, token_statistics(logprob, token))
-    report = write_measures(store_of([[found]], n_member=3, vocab_size=8), tmp_path, GRID)
+    hypothesis = Hypothesis(token, "text", -1.0, True, token_statistics(logprob, token))
+    report = write_measures(store_of([[hypothesis]], n_member=3, vocab_size=8), tmp_path, GRID)
     assert report["ok"]
     assert report["infinite_tokens"]["prex_rmi"] == 2
     assert report["infinite_tokens"]["prex_pmi"] == 1
@@ -130,7 +130,7 @@ def test_case_1_tokens_that_a_member_excludes_are_reported_without_nan(
         ({"logprob": 0.5}, r"prex_score must be at least 0 .got -0\.5"),
     ],
 )
-def test_out_of_range_measures_are_rejected_with_their_place(
+def test_out_of_range_measures_are_rejected_with_sentence_and_token(
     store_of: StoreOf,
     random_hypothesis: Make,
     tmp_path: Path,
@@ -143,7 +143,7 @@ def test_out_of_range_measures_are_rejected_with_their_place(
     written.close()
     ((name, shift),) = change.items()
     with h5py.File(written.path, "r+") as file:
-        # The third token of the second hypothesis of the third sentence; each has four.
+        # The third token of the second hypothesis of the third sentence.
         row = file[f"/token/{name}"][14]
         file[f"/token/{name}"][14] = shift if name == "logprob" else row + shift
     monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
@@ -156,7 +156,7 @@ def test_mi_and_epkl_of_expr_may_be_negative(
     store_of: StoreOf, random_hypothesis: Make, tmp_path: Path
 ):
     base = random_hypothesis(0)
-    # ExPr may follow one certain member, whose entropy is below the mean of all.
+    # ExPr can follow one certain member, whose entropy is below the mean.
     sure = np.full_like(base.statistics.entropy_expr, 1e-3)
     statistics = replace(base.statistics, entropy_expr=sure, cross_expr=sure)
     store = store_of([[replace(base, statistics=statistics)]], n_member=3, vocab_size=8)
@@ -180,7 +180,7 @@ def test_nan_of_a_sequence_measure_is_rejected_with_its_sentence(
 def test_token_ids_must_match_the_distributions(
     store_of: StoreOf, random_hypothesis: Make, tmp_path: Path, keeps: str
 ):
-    """Token ids that are off by one: the statistics of the distributions do not show it."""
+    """Token ids that are wrong by one do not change the statistics of the distributions."""
     base = random_hypothesis(0, full="float32")
     assert base.full_logprob is not None
     slipped = (np.asarray(base.token_id) + 1) % 8
@@ -197,7 +197,7 @@ def test_token_ids_must_match_the_distributions(
         assert report["ok"] != off
 
 
-def test_extra_measures(store: Store, tmp_path: Path):
+def test_measures_of_the_user_are_columns(store: Store, tmp_path: Path):
     def hypotheses(store: Store, *, beam: int, temperature: float, length_norm: bool) -> np.ndarray:
         return np.minimum(np.diff(store.hypothesis_offset), beam)
 
@@ -213,17 +213,17 @@ def test_extra_measures(store: Store, tmp_path: Path):
 def test_files_do_not_depend_on_block_size(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    folders = [tmp_path / name for name in ("whole", "cut")]
+    folders = [tmp_path / name for name in ("expected", "small_blocks")]
     for folder in folders:
         folder.mkdir()
-    whole = write_measures(store, folders[0], GRID)
+    expected = write_measures(store, folders[0], GRID)
     monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
-    cut = write_measures(store, folders[1], GRID)
-    assert {**cut, "recomputed": None} == {**whole, "recomputed": None}
+    small_blocks = write_measures(store, folders[1], GRID)
+    assert {**small_blocks, "recomputed": None} == {**expected, "recomputed": None}
     for name in ("sequence", "token"):
-        one, other = (pd.read_parquet(folder / f"{name}.parquet") for folder in folders)
-        pd.testing.assert_frame_equal(one, other, rtol=1e-6)
+        table, in_small_blocks = (pd.read_parquet(folder / f"{name}.parquet") for folder in folders)
+        pd.testing.assert_frame_equal(table, in_small_blocks, rtol=1e-6)
     lengths = np.diff(store.token_offset)
-    assert one.sentence_id.tolist() == np.repeat([0, 0, 2, 2, 2], lengths).tolist()
-    assert one.hypothesis.tolist() == np.repeat([0, 1, 0, 1, 2], lengths).tolist()
-    assert one.position.tolist() == [place for length in lengths for place in range(length)]
+    assert table.sentence_id.tolist() == np.repeat([0, 0, 2, 2, 2], lengths).tolist()
+    assert table.hypothesis.tolist() == np.repeat([0, 1, 0, 1, 2], lengths).tolist()
+    assert table.position.tolist() == [position for length in lengths for position in range(length)]

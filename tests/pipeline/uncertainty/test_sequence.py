@@ -1,4 +1,4 @@
-"""Sequence measures against the paper's sums, and special cases."""
+"""Sequence measures equal the sums of the paper, and special cases are defined."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ SIZE = {"n_member": 3, "vocab_size": 8}
 
 def sentences_of(make: Make, n_hypothesis: list[int], **kwargs: Any) -> list[list[Hypothesis]]:
     return [
-        [make(100 * place + rank, 1 + (place + rank) % 5, **kwargs) for rank in range(count)]
-        for place, count in enumerate(n_hypothesis)
+        [make(100 * index + rank, 1 + (index + rank) % 5, **kwargs) for rank in range(count)]
+        for index, count in enumerate(n_hypothesis)
     ]
 
 
 def written_out(
     hypotheses: list[Hypothesis], posterior: str, temperature: float, length_norm: bool
 ) -> dict[str, float]:
-    """The importance-weighted measures of one sentence, hypothesis by hypothesis."""
-    member = np.array([one.statistics.logprob.sum(axis=0) for one in hypotheses], np.float64)
+    """Return the importance-weighted measures of one sentence, hypothesis by hypothesis."""
+    member = np.array([item.statistics.logprob.sum(axis=0) for item in hypotheses], np.float64)
     joint = {
         "expr": np.log(np.exp(member).mean(axis=1)),
         "prex": np.array(
-            [np.log(np.exp(one.statistics.logprob).mean(axis=1)).sum() for one in hypotheses]
+            [np.log(np.exp(item.statistics.logprob).mean(axis=1)).sum() for item in hypotheses]
         ),
     }
     pi = np.exp(joint[posterior] / temperature)
     pi /= pi.sum()
-    length = np.array([len(one.token_id) for one in hypotheses])
+    length = np.array([len(item.token_id) for item in hypotheses])
     rate = pi / length if length_norm else pi
-    data = np.array([one.statistics.entropy_member.mean(axis=1).sum() for one in hypotheses])
+    data = np.array([item.statistics.entropy_member.mean(axis=1).sum() for item in hypotheses])
     result = {}
     for p in ("prex", "expr"):
-        entropy = np.array([getattr(one.statistics, f"entropy_{p}").sum() for one in hypotheses])
-        cross = np.array([getattr(one.statistics, f"cross_{p}").sum() for one in hypotheses])
+        entropy = np.array([getattr(item.statistics, f"entropy_{p}").sum() for item in hypotheses])
+        cross = np.array([getattr(item.statistics, f"cross_{p}").sum() for item in hypotheses])
         result[f"{p}_entropy_c"] = np.sum(rate * entropy)
         result[f"{p}_mi_c"] = np.sum(rate * (entropy - data))
         result[f"{p}_epkl_c"] = np.sum(rate * (cross - data))
@@ -64,7 +64,9 @@ def written_out(
 
 
 @pytest.mark.parametrize("weights_from", ["decoding", "expr"])
-def test_the_whole_grid(store_of: StoreOf, random_hypothesis: Make, weights_from: str):
+def test_every_setting_of_the_grid_equals_the_sums_of_the_paper(
+    store_of: StoreOf, random_hypothesis: Make, weights_from: str
+):
     sentences = sentences_of(random_hypothesis, [3, 0, 1, 5, 2, 0])
     store = store_of(sentences, **SIZE)
     beams, temperatures, norms = [1, 2, 5], [1, 10.0], [True, False]
@@ -88,13 +90,15 @@ def test_block_size_does_not_change_sequence_measures(
 ):
     store = store_of(sentences_of(random_hypothesis, [2, 3, 0, 4]), **SIZE)
     settings: dict[str, Any] = {"beam": 4, "temperature": 2, "length_norm": True}
-    whole = sequence_measures(store, **settings)
+    expected = sequence_measures(store, **settings)
     monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
     assert len(list(token_blocks(store))) == 9
-    assert_frame_equal(sequence_measures(store, **settings), whole, rtol=1e-12)
+    assert_frame_equal(sequence_measures(store, **settings), expected, rtol=1e-12)
 
 
-def test_case_2_one_member(store_of: StoreOf, random_hypothesis: Make):
+def test_case_2_single_member_has_no_knowledge_uncertainty(
+    store_of: StoreOf, random_hypothesis: Make
+):
     store = store_of(sentences_of(random_hypothesis, [2, 1], n_member=1), n_member=1, vocab_size=8)
     table = sequence_measures(store, beam=2, temperature=1, length_norm=True)
     knowledge = [n for n in table if any(k in n for k in ("mi", "epkl", "xbleu", "xwer"))]
@@ -103,7 +107,9 @@ def test_case_2_one_member(store_of: StoreOf, random_hypothesis: Make):
 
 
 @pytest.mark.parametrize("regime", ["beam", "sample"])
-def test_one_member_is_every_posterior(store_of: StoreOf, random_hypothesis: Make, regime: str):
+def test_posteriors_of_a_single_member_are_equal(
+    store_of: StoreOf, random_hypothesis: Make, regime: str
+):
     sentence = [replace(random_hypothesis(0, n_member=1), member=0)]
     tables = [
         sequence_measures(
@@ -122,12 +128,12 @@ def test_one_member_is_every_posterior(store_of: StoreOf, random_hypothesis: Mak
 def test_case_6_weights_come_from_raw_logprobs_and_never_from_scores(
     store_of: StoreOf, random_hypothesis: Make, length_penalty: float
 ):
-    """The importance weights by hand: softmax of ln P of the whole sequence over T."""
+    """By hand, the weights are a softmax of ln P of the complete sequence over T."""
     sentence = [random_hypothesis(seed, 2 + 3 * seed) for seed in range(3)]
-    raw = np.array([np.log(np.exp(one.statistics.logprob).mean(1)).sum() for one in sentence])
-    length = np.array([len(one.token_id) for one in sentence])
+    raw = np.array([np.log(np.exp(item.statistics.logprob).mean(1)).sum() for item in sentence])
+    length = np.array([len(item.token_id) for item in sentence])
     scores = raw / length**length_penalty
-    scored = [replace(one, score=score) for one, score in zip(sentence, scores, strict=True)]
+    scored = [replace(item, score=score) for item, score in zip(sentence, scores, strict=True)]
     store = store_of([scored], length_penalty=length_penalty, **SIZE)
     weight = np.exp(raw / 10) / np.exp(raw / 10).sum()
     for length_norm in (True, False):
@@ -140,7 +146,7 @@ def test_temperature_flattens_the_weights(store_of: StoreOf, random_hypothesis: 
     sentence = [random_hypothesis(seed, 1 + seed) for seed in range(4)]
     store = store_of([sentence], **SIZE)
     hot = sequence_measures(store, beam=4, temperature=1e9, length_norm=True)
-    means = [one.statistics.entropy_prex.mean() for one in sentence]
+    means = [item.statistics.entropy_prex.mean() for item in sentence]
     assert hot["prex_entropy_c"][0] == pytest.approx(np.mean(means), rel=1e-5)
 
 
@@ -148,18 +154,20 @@ def with_logprob(hypothesis: Hypothesis, logprob: np.ndarray) -> Hypothesis:
     return replace(hypothesis, statistics=replace(hypothesis.statistics, logprob=logprob))
 
 
-def test_case_1_impossible_hypotheses(store_of: StoreOf, random_hypothesis: Make):
-    """-inf in one member; in every member; every hypothesis impossible."""
+def test_case_1_impossible_hypotheses_give_infinity_and_no_nan(
+    store_of: StoreOf, random_hypothesis: Make
+):
+    """The log-prob is -inf in one member, in every member, or for every hypothesis."""
     base = random_hypothesis(1, 2)
-    one = base.statistics.logprob.copy()
-    one[0, 0] = -np.inf
-    every = np.full_like(one, -np.inf)
+    in_one = base.statistics.logprob.copy()
+    in_one[0, 0] = -np.inf
+    in_every = np.full_like(in_one, -np.inf)
     crossed = base.statistics.logprob.copy()
     crossed[0, 0] = crossed[1, 1] = crossed[1, 2] = -np.inf
     sentences = [
-        [with_logprob(base, one)],
-        [base, with_logprob(base, every)],
-        [with_logprob(base, every), with_logprob(base, every)],
+        [with_logprob(base, in_one)],
+        [base, with_logprob(base, in_every)],
+        [with_logprob(base, in_every), with_logprob(base, in_every)],
         [with_logprob(base, crossed)],
     ]
     store = store_of(sentences, **SIZE)
@@ -198,7 +206,7 @@ def test_eos_can_be_set_to_zero(store_of: StoreOf, random_hypothesis: Make):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_a_subset_of_members_from_full_distributions(
+def test_subset_of_members_is_computed_from_full_distributions(
     store_of: StoreOf, random_hypothesis: Make, dtype: str
 ):
     full = store_of(sentences_of(random_hypothesis, [2, 3], full=dtype), **SIZE)
@@ -214,22 +222,24 @@ def test_a_subset_of_members_from_full_distributions(
     assert subset["prex_mi_c"].tolist() == [0, 0]
 
 
-def test_a_subset_equals_a_store_of_those_members(store_of: StoreOf, random_hypothesis: Make):
-    made = [random_hypothesis(seed, 3 + seed, full="float32") for seed in range(3)]
+def test_subset_equals_a_store_of_those_members(store_of: StoreOf, random_hypothesis: Make):
+    hypotheses = [random_hypothesis(seed, 3 + seed, full="float32") for seed in range(3)]
     chosen = [2, 0]
     alone = []
-    for one in made:
-        assert one.full_logprob is not None
-        logprob = one.full_logprob[:, chosen]
-        statistics = token_statistics(logprob, one.token_id)
-        alone.append(replace(one, statistics=statistics, full_logprob=logprob))
+    for hypothesis in hypotheses:
+        assert hypothesis.full_logprob is not None
+        logprob = hypothesis.full_logprob[:, chosen]
+        statistics = token_statistics(logprob, hypothesis.token_id)
+        alone.append(replace(hypothesis, statistics=statistics, full_logprob=logprob))
     settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": [True, False]}
-    subset = sequence_measures(store_of([made], **SIZE), members=chosen, **settings)
+    subset = sequence_measures(store_of([hypotheses], **SIZE), members=chosen, **settings)
     expected = sequence_measures(store_of([alone], **(SIZE | {"n_member": 2})), **settings)
     assert_frame_equal(subset, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_subset_of_members_from_statistics(store_of: StoreOf, random_hypothesis: Make):
+def test_subset_of_members_from_statistics_has_measures_of_realised_tokens(
+    store_of: StoreOf, random_hypothesis: Make
+):
     store = store_of(sentences_of(random_hypothesis, [2, 3]), **SIZE)
     settings: dict[str, Any] = {"beam": 3, "temperature": 2, "length_norm": True, "members": [0, 2]}
     table = sequence_measures(store, **settings)
@@ -266,7 +276,7 @@ def test_stores_with_other_samples_are_refused(
 
 
 def test_samples_of_members_are_refused_for_a_subset(store_of: StoreOf, random_hypothesis: Make):
-    drawn = [replace(random_hypothesis(place), member=place) for place in range(3)]
+    drawn = [replace(random_hypothesis(member), member=member) for member in range(3)]
     store = store_of([drawn], **(SIZE | {"regime": "sample", "combination": "member"}))
     assert "epkl_mc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
     subset: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True, "members": [1]}
@@ -289,8 +299,8 @@ def test_a_sample_that_its_own_member_excludes_is_refused(
 
 
 def test_samples_without_truncation_are_accepted(store_of: StoreOf, random_hypothesis: Make):
-    whole = {"sampling_temperature": 1.0, "sampling_top_k": -1, "sampling_top_p": -1.0}
-    store = store_of([[random_hypothesis(0)]], regime="sample", **SIZE, **whole)
+    untruncated = {"sampling_temperature": 1.0, "sampling_top_k": -1, "sampling_top_p": -1.0}
+    store = store_of([[random_hypothesis(0)]], regime="sample", **SIZE, **untruncated)
     assert "prex_rmi_smc" in sequence_measures(store, beam=1, temperature=1, length_norm=True)
 
 
@@ -342,13 +352,13 @@ def test_unknown_measures_are_refused(store_of: StoreOf, random_hypothesis: Make
         {"eos": "none"},
     ],
 )
-def test_settings_out_of_range(store_of: StoreOf, change: dict[str, Any]):
+def test_settings_out_of_range_are_refused(store_of: StoreOf, change: dict[str, Any]):
     settings: dict[str, Any] = {"beam": 1, "temperature": 1, "length_norm": True}
     with pytest.raises(ConfigError, match=f"{next(iter(change))}: must be"):
         sequence_measures(store_of([[]], **SIZE), **(settings | change))
 
 
-def test_a_store_without_any_hypothesis(store_of: StoreOf):
+def test_store_without_any_hypothesis_has_an_empty_table(store_of: StoreOf):
     table = sequence_measures(store_of([[], []], **SIZE), beam=5, temperature=1, length_norm=True)
     assert table["prex_mi_c"].isna().all()
     assert table["flag"].tolist() == [4, 4]

@@ -1,4 +1,4 @@
-"""Token-level measures: hand cases, properties, and the awkward numbers."""
+"""Token measures by hand, their properties, and extreme numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ensembles(draw: Any) -> tuple[Float64, NDArray[np.int64]]:
 
 
 def by_definition(logprob: Float64, token: NDArray[np.int64]) -> dict[str, Float64]:
-    """The measures as the paper writes them, divergence by divergence."""
+    """Return the measures by the definitions of the paper, divergence by divergence."""
     n_token, n_member, _ = logprob.shape
     names = [*KNOWLEDGE, "prex_entropy", "expr_entropy", "prex_score", "expr_score", "data"]
     result = {name: np.zeros(n_token) for name in names}
@@ -50,35 +50,35 @@ def by_definition(logprob: Float64, token: NDArray[np.int64]) -> dict[str, Float
     def entropy(p: Float64) -> float:
         return float(-np.sum(p * np.log(p)))
 
-    for place in range(n_token):
-        member = np.exp(logprob[place])
+    for position in range(n_token):
+        member = np.exp(logprob[position])
         weight = np.exp(prefix) / np.exp(prefix).sum()
-        data = float(np.mean([entropy(one) for one in member]))
-        result["data"][place] = data
+        data = float(np.mean([entropy(p) for p in member]))
+        result["data"][position] = data
         for name, post in (("prex", member.mean(axis=0)), ("expr", weight @ member)):
-            rmi = np.mean([kl(post, one) for one in member])
-            result[f"{name}_entropy"][place] = entropy(post)
-            result[f"{name}_score"][place] = -np.log(post[token[place]])
-            result[f"{name}_rmi"][place] = rmi
-            result[f"{name}_mi"][place] = entropy(post) - data
-            result[f"{name}_epkl"][place] = rmi + entropy(post) - data
-            pmi = -np.mean(np.log(member[:, token[place]] / post[token[place]]))
-            result[f"{name}_pmi"][place] = pmi
+            rmi = np.mean([kl(post, p) for p in member])
+            result[f"{name}_entropy"][position] = entropy(post)
+            result[f"{name}_score"][position] = -np.log(post[token[position]])
+            result[f"{name}_rmi"][position] = rmi
+            result[f"{name}_mi"][position] = entropy(post) - data
+            result[f"{name}_epkl"][position] = rmi + entropy(post) - data
+            pmi = -np.mean(np.log(member[:, token[position]] / post[token[position]]))
+            result[f"{name}_pmi"][position] = pmi
         expr = weight @ member
-        result["expr_mi_kl"][place] = np.mean([kl(one, expr) for one in member])
-        result["expr_mi_w"][place] = np.sum(
-            [w * kl(one, expr) for w, one in zip(weight, member, strict=True)]
+        result["expr_mi_kl"][position] = np.mean([kl(p, expr) for p in member])
+        result["expr_mi_w"][position] = np.sum(
+            [w * kl(p, expr) for w, p in zip(weight, member, strict=True)]
         )
-        result["expr_epkl_w"][place] = np.sum(
-            [weight[m] * np.mean([kl(member[m], one) for one in member]) for m in range(n_member)]
+        result["expr_epkl_w"][position] = np.sum(
+            [weight[m] * np.mean([kl(member[m], p) for p in member]) for m in range(n_member)]
         )
-        prefix += logprob[place, :, token[place]]
+        prefix += logprob[position, :, token[position]]
     return {name: np.asarray(values) for name, values in result.items()}
 
 
 @settings(max_examples=60, deadline=None)
 @given(ensembles())
-def test_equals_the_definitions(case: tuple[Float64, NDArray[np.int64]]):
+def test_measures_equal_their_definitions(case: tuple[Float64, NDArray[np.int64]]):
     values, expected = token_measures(*case), by_definition(*case)
     assert set(values) == set(expected), "Define each new token measure in by_definition."
     for name, wanted in expected.items():
@@ -87,7 +87,7 @@ def test_equals_the_definitions(case: tuple[Float64, NDArray[np.int64]]):
 
 @settings(max_examples=60, deadline=None)
 @given(ensembles())
-def test_signs_and_identities(case: tuple[Float64, NDArray[np.int64]]):
+def test_measures_have_their_signs_and_identities(case: tuple[Float64, NDArray[np.int64]]):
     values = token_measures(*case)
     for name in NOT_NEGATIVE:
         assert values[name].min() >= -1e-12, name
@@ -114,14 +114,14 @@ def test_order_of_members_and_impossible_tokens_change_nothing(
         np.testing.assert_allclose(values[name], wanted, atol=1e-10, err_msg=name)
 
 
-def test_members_that_agree():
+def test_members_that_agree_have_no_knowledge_uncertainty():
     logprob = np.repeat(log_softmax(np.random.default_rng(0).normal(size=(5, 1, 9))), 4, axis=1)
     values = token_measures(logprob, np.arange(5))
     for name in KNOWLEDGE:
         np.testing.assert_allclose(values[name], 0, atol=1e-12, err_msg=name)
 
 
-def test_two_certain_members_that_disagree():
+def test_two_certain_members_that_disagree_have_ln_2():
     with np.errstate(divide="ignore"):
         logprob = np.log(np.array([[[1.0, 0.0], [0.0, 1.0]]]))
     values = token_measures(logprob, np.array([0]))
@@ -141,8 +141,8 @@ def test_one_member_has_no_knowledge_uncertainty():
         assert np.all(values[name] == 0), name
 
 
-def test_members_that_gave_the_prefix_nothing_have_no_weight():
-    """After token 0, impossible for member 1, ExPr is member 0 alone."""
+def test_members_that_exclude_the_prefix_have_no_weight():
+    """Token 0 is impossible for member 1, so after it ExPr equals member 0."""
     with np.errstate(divide="ignore"):
         first = np.log(np.array([[0.5, 0.5], [0.0, 1.0]]))
         second = np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))
@@ -151,10 +151,10 @@ def test_members_that_gave_the_prefix_nothing_have_no_weight():
     assert values["expr_entropy"][1] == pytest.approx(entropy)
     assert values["expr_mi_w"][1] == pytest.approx(0)
     assert values["expr_score"][1] == pytest.approx(-np.log(0.1))
-    assert not any(np.isnan(one).any() for one in values.values())
+    assert not any(np.isnan(measure).any() for measure in values.values())
 
 
-def test_case_1_a_token_that_no_member_allows():
+def test_case_1_token_that_no_member_allows_gives_no_nan():
     with np.errstate(divide="ignore"):
         logprob = np.log(np.array([[[0.5, 0.5, 0.0], [0.3, 0.7, 0.0]]] * 3))
     values = token_measures(logprob, np.array([2, 0, 2]))
@@ -166,8 +166,8 @@ def test_case_1_a_token_that_no_member_allows():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_case_1_low_precision_and_extremes(dtype: type[np.floating[Any]]):
-    """Numbers at the end of fp16, underflow of exp, and -inf in one member and in all."""
+def test_case_1_low_precision_and_extremes_give_no_nan(dtype: type[np.floating[Any]]):
+    """Numbers at the limits of fp16, underflow of exp, and -inf in one member or in all."""
     random = np.random.default_rng(3)
     exact = log_softmax(3 * random.normal(size=(6, 3, 50)))
     exact[0, 0, 0] = -65504.0
@@ -198,8 +198,10 @@ def test_float32_pass_equals_float64(shape: tuple[int, int, int]):
 
 @settings(max_examples=60, deadline=None)
 @given(ensembles(), st.floats(0, 1))
-def test_float32_pass_with_impossible_tokens(case: tuple[Float64, NDArray[np.int64]], share: float):
-    """Whatever is excluded, by one member or by all, the compiled pass and float64 agree."""
+def test_float32_pass_equals_float64_with_impossible_tokens(
+    case: tuple[Float64, NDArray[np.int64]], share: float
+):
+    """The compiled pass and float64 agree on tokens that one member or all members exclude."""
     logprob = case[0].astype(np.float32)
     random = np.random.default_rng(logprob.size)
     logprob[random.random(logprob.shape) < share] = -np.inf
@@ -230,13 +232,13 @@ def test_bad_arrays_are_refused(logprob: Float64, token: list[float], message: s
         token_measures(logprob, np.array(token))
 
 
-def test_a_hypothesis_without_tokens():
+def test_hypothesis_without_tokens_has_empty_measures():
     values = token_measures(np.zeros((0, 2, 3)), np.array([], int))
-    assert {one.shape for one in values.values()} == {(0,)}
+    assert {measure.shape for measure in values.values()} == {(0,)}
 
 
-def test_ten_thousand_tokens():
-    """Prefix log-probabilities of thousands of nats leave one member with all the weight."""
+def test_ten_thousand_tokens_give_finite_measures():
+    """Prefix log-probs of thousands of nats give one member all the weight."""
     random = np.random.default_rng(6)
     logprob = log_softmax(4 * random.normal(size=(10_000, 2, 3))).astype(np.float32)
     values = token_measures(logprob, random.integers(0, 3, 10_000))

@@ -30,7 +30,7 @@ def top_of(logprob: np.ndarray, k: int) -> TopK:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 7), st.sampled_from([0.3, 5.0]))
-def test_every_measure_lies_within(seed: int, n_member: int, k: int, scale: float):
+def test_every_measure_lies_within_its_bounds(seed: int, n_member: int, k: int, scale: float):
     random = np.random.default_rng(seed)
     logit = scale * random.normal(size=(4, n_member, 7))
     logit[:, 0, 3:5] = -np.inf
@@ -55,8 +55,8 @@ def test_every_measure_lies_within(seed: int, n_member: int, k: int, scale: floa
             np.testing.assert_allclose(low, high, atol=1e-9, err_msg=name)
 
 
-def test_entropy_by_hand():
-    """Tokens of 0.3 and 0.2, and 0.5 for the other three, of which none can exceed 0.2."""
+def test_entropy_bounds_by_hand():
+    """Two tokens have 0.3 and 0.2; three unlisted ones share 0.5, each at most 0.2."""
     top, tail = np.log([[[0.3, 0.2]]]), np.log([[0.5]])
     bounds = token_bounds(top, tail, np.log([[0.3]]), np.zeros((1, 1)), 5)
     coarse = -sum(p * np.log(p) for p in (0.3, 0.2, 0.5))
@@ -70,8 +70,8 @@ def test_entropy_by_hand():
     assert bounds["prex_score"] == (pytest.approx(score), pytest.approx(score))
 
 
-def test_knowledge_by_hand():
-    """Members that agree on the one listed token may part on the two others, of 1/4 together."""
+def test_knowledge_bounds_by_hand():
+    """Members agree on the listed token and may differ on two others, which share 1/4."""
     top, tail = np.log([[[0.75], [0.75]]]), np.log([[0.25, 0.25]])
     uniform = np.full((1, 2), np.log(0.5))
     bounds = token_bounds(top, tail, top[:, :, 0], uniform, 3)
@@ -97,10 +97,15 @@ def test_checks_use_the_bounds(
     shift: float,
     eos: str,
 ):
-    made: Any = random_hypothesis(0, vocab_size=30, full="float64")
-    statistics = replace(made.statistics, entropy_prex=made.statistics.entropy_prex + shift)
+    hypothesis: Any = random_hypothesis(0, vocab_size=30, full="float64")
+    statistics = replace(
+        hypothesis.statistics, entropy_prex=hypothesis.statistics.entropy_prex + shift
+    )
     hypothesis = replace(
-        made, statistics=statistics, topk=top_of(made.full_logprob, 25), full_logprob=None
+        hypothesis,
+        statistics=statistics,
+        topk=top_of(hypothesis.full_logprob, 25),
+        full_logprob=None,
     )
     store = store_of([[hypothesis]], n_member=3, vocab_size=30)
     report = write_measures(store, tmp_path, Grid([1], [1], [True]), eos=eos)

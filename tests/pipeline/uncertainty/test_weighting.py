@@ -20,29 +20,31 @@ OFFSET = np.array([0, 2, 2, 5, 6])
 PAIR = Selection(np.array([0, 1]), np.array([0]), np.array([0]), 1)
 
 
-def same(one: Selection, hypothesis: list[int], start: list[int], group: list[int], n: int) -> None:
-    assert one.hypothesis.tolist() == hypothesis
-    assert one.start.tolist() == start
-    assert one.group.tolist() == group
-    assert one.n_group == n
+def assert_equal(
+    selection: Selection, hypothesis: list[int], start: list[int], group: list[int], n: int
+) -> None:
+    assert selection.hypothesis.tolist() == hypothesis
+    assert selection.start.tolist() == start
+    assert selection.group.tolist() == group
+    assert selection.n_group == n
 
 
-def test_the_first_hypotheses_of_each_sentence() -> None:
-    same(first_hypotheses(OFFSET, 1), [0, 2, 5], [0, 1, 2], [0, 2, 3], 4)
-    same(first_hypotheses(OFFSET, 2), [0, 1, 2, 3, 5], [0, 2, 4], [0, 2, 3], 4)
-    same(first_hypotheses(OFFSET, 9), [0, 1, 2, 3, 4, 5], [0, 2, 5], [0, 2, 3], 4)
-    same(first_hypotheses(np.array([0, 0]), 9), [], [], [], 1)
+def test_first_hypotheses_of_each_sentence_are_selected() -> None:
+    assert_equal(first_hypotheses(OFFSET, 1), [0, 2, 5], [0, 1, 2], [0, 2, 3], 4)
+    assert_equal(first_hypotheses(OFFSET, 2), [0, 1, 2, 3, 5], [0, 2, 4], [0, 2, 3], 4)
+    assert_equal(first_hypotheses(OFFSET, 9), [0, 1, 2, 3, 4, 5], [0, 2, 5], [0, 2, 3], 4)
+    assert_equal(first_hypotheses(np.array([0, 0]), 9), [], [], [], 1)
 
 
-def test_the_first_hypotheses_of_each_member() -> None:
-    """Sentence 0: drawn by members 1, 0, 1, 1; sentence 1: by member 0 alone."""
+def test_first_hypotheses_of_each_member_are_selected() -> None:
+    """Members 1, 0, 1, 1 drew sentence 0; member 0 alone drew sentence 1."""
     offset, member = np.array([0, 4, 5]), np.array([1, 0, 1, 1, 0], dtype=np.int16)
-    same(first_of_member(offset, member, 2, 1), [1, 0, 4], [0, 1, 2], [0, 1, 2], 4)
-    same(first_of_member(offset, member, 2, 2), [1, 0, 2, 4], [0, 1, 3], [0, 1, 2], 4)
-    same(first_of_member(offset, member, 3, 9), [1, 0, 2, 3, 4], [0, 1, 4], [0, 1, 3], 6)
+    assert_equal(first_of_member(offset, member, 2, 1), [1, 0, 4], [0, 1, 2], [0, 1, 2], 4)
+    assert_equal(first_of_member(offset, member, 2, 2), [1, 0, 2, 4], [0, 1, 3], [0, 1, 2], 4)
+    assert_equal(first_of_member(offset, member, 3, 9), [1, 0, 2, 3, 4], [0, 1, 4], [0, 1, 3], 6)
 
 
-def test_importance_by_hand() -> None:
+def test_importance_weights_by_hand() -> None:
     """Probabilities 1/2 and 1/8 at T = 1 and T = 2; a sentence of one hypothesis has weight 1."""
     logprob = np.log([0.5, 0.125, 0.25])
     chosen = first_hypotheses(np.array([0, 2, 3]), 2)
@@ -52,7 +54,7 @@ def test_importance_by_hand() -> None:
     assert np.exp(importance(logprob, second, 1)) == pytest.approx([1, 1])
 
 
-def test_importance_far_below_the_smallest_double() -> None:
+def test_importance_weights_below_the_smallest_double() -> None:
     weight = np.exp(importance(np.array([-2000.0, -2000 - np.log(3)]), PAIR, 1))
     assert weight == pytest.approx([0.75, 0.25])
 
@@ -71,7 +73,7 @@ def test_no_hypothesis_has_no_mean() -> None:
     assert np.isnan(log_weighted_mean(empty, np.empty(0), nothing)).tolist() == [True, True]
 
 
-def test_equal_weights() -> None:
+def test_equal_weights_by_hand() -> None:
     assert np.exp(uniform(first_hypotheses(OFFSET, 9))) == pytest.approx(
         [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1]
     )
@@ -92,13 +94,13 @@ def test_infinite_values_count_where_they_have_a_weight() -> None:
     certain, value = np.array([0.0, -np.inf]), np.array([3.0, np.inf])
     assert weighted_mean(certain, value, PAIR).tolist() == [3]
     assert weighted_mean(certain, value[::-1], PAIR).tolist() == [np.inf]
-    # Where exp of the weight underflows, the weight is still not 0.
+    # exp of the log-weight underflows, but the weight is not 0.
     assert weighted_mean(np.array([0.0, -1000.0]), value, PAIR).tolist() == [np.inf]
 
 
 def test_logarithms_of_means_below_the_smallest_double() -> None:
     half = np.log([0.5, 0.5])
-    found = log_weighted_mean(half, np.array([-2000.0, -2000 + np.log(3)]), PAIR)
-    assert found == pytest.approx([-2000 + np.log(2)], abs=1e-12)
+    mean = log_weighted_mean(half, np.array([-2000.0, -2000 + np.log(3)]), PAIR)
+    assert mean == pytest.approx([-2000 + np.log(2)], abs=1e-12)
     assert log_weighted_mean(half, np.full(2, -np.inf), PAIR).tolist() == [-np.inf]
     assert log_weighted_mean(half, np.array([-np.inf, np.log(4)]), PAIR) == pytest.approx(np.log(2))
