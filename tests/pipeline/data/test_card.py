@@ -23,7 +23,7 @@ _ROWS = [Row(number, f"a | b < {number} \\ " + "x" * 200, None, [], None) for nu
 
 
 def _card() -> str:
-    """The card, without the spaces that align the columns of its tables."""
+    """Return the card without the spaces that align table columns."""
     card = text_card(
         _TASK,
         [TextSubset(_CORPUS, "train", 7, {"de": 2.04, "en": 3})],
@@ -38,26 +38,26 @@ def _card() -> str:
     return re.sub(" +", " ", card)
 
 
-def test_sizes_are_in_the_layout_of_the_paper() -> None:
+def test_sizes_have_the_layout_of_the_paper() -> None:
     assert "| Dataset | Subset | LNG | Sentences | Words / Sent. | Domain |" in _card()
     assert "| Mine | train | de | 7 | 2.0 | news |" in _card()
     assert "| Mine | MIT | news | p 1 |" in _card()
 
 
-def test_synthetic_sets_are_called_so_and_absent_ones_have_their_reason() -> None:
+def test_synthetic_sets_are_marked_and_absent_sets_have_a_reason() -> None:
     assert "| PRM | mine, permuted | SYNTHETIC: " in _card()
     assert "| L-DE | mine, German | real sentences, de as source and de as reference |" in _card()
     assert "LTO is absent: there is no folder." in _card()
 
 
-def test_counts_have_a_column_a_text() -> None:
+def test_counts_have_one_column_per_text() -> None:
     lines = _card().split("\n")
     assert "| Count | train | MED |" in lines
     assert "| read | 9 | 4 |" in lines
     assert "| dropped_word_count | 2 | |" in lines
 
 
-def test_three_samples_a_set_that_no_table_breaks_at() -> None:
+def test_three_samples_per_set_are_escaped_for_the_table() -> None:
     samples = _card().partition("### PRM")[2].partition("###")[0]
     rows = [line for line in samples.split("\n") if line.startswith("| a ")]
     assert len(rows) == 3

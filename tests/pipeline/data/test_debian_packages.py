@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process  # runs dpkg-deb and a stand-in of apt
 DE = "libreoffice-help-de"
 
 
-def test_package_in_the_folder_is_described(help_packages: Path, tmp_path: Path) -> None:
+def test_package_in_the_folder_is_used(help_packages: Path, tmp_path: Path) -> None:
     (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
     assert (package.name, package.version) == (DE, "1.0")
     assert package.sha256 == file_sha256(help_packages / f"{DE}_1.0_all.deb")
@@ -35,7 +35,7 @@ def test_package_in_the_cache_needs_no_apt(
     assert package.path.parent == help_packages
 
 
-def test_files_are_read_from_below_one_folder_only(help_packages: Path, tmp_path: Path) -> None:
+def test_files_are_read_only_below_one_folder(help_packages: Path, tmp_path: Path) -> None:
     (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
     files = dict(package_files(package, "usr/share/libreoffice/help/de/text/", ".html"))
     assert len(files) == 27
@@ -43,19 +43,19 @@ def test_files_are_read_from_below_one_folder_only(help_packages: Path, tmp_path
     assert not list(package_files(package, "etc/", ".html"))
 
 
-def test_pin_names_the_tested_and_the_found_version(help_packages: Path, tmp_path: Path) -> None:
+def test_pin_names_the_tested_and_the_actual_version(help_packages: Path, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=r"data\.pin: requires .* 4:7\.4.* \(got 1\.0"):
         find_packages([DE], tmp_path, help_packages, pin=True)
 
 
-def test_folder_without_the_package_names_what_is_missing(tmp_path: Path) -> None:
+def test_missing_package_in_the_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=rf"data\.packages: .* has no {DE}_\*\.deb"):
         find_packages([DE], tmp_path, tmp_path, pin=False)
     with pytest.raises(MachineError, match=r"data\.packages: no such folder"):
         find_packages([DE], tmp_path, tmp_path / "absent", pin=False)
 
 
-def test_no_apt_is_one_sentence_that_says_what_to_do(
+def test_missing_apt_is_reported_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -64,7 +64,7 @@ def test_no_apt_is_one_sentence_that_says_what_to_do(
     assert not list((tmp_path / "downloads").iterdir())
 
 
-def test_no_network_is_one_sentence_with_apts_reason(
+def test_missing_network_is_reported_with_the_reason_of_apt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fake_apt(tmp_path, "echo 'W: Failed to fetch X' >&2; [ $download = 0 ]")
@@ -73,7 +73,7 @@ def test_no_network_is_one_sentence_with_apts_reason(
         find_packages([DE], tmp_path / "downloads", None, pin=False)
 
 
-def test_apt_works_in_private_folders_and_is_asked_once(
+def test_apt_uses_private_folders_and_runs_once(
     help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deb = help_packages / f"{DE}_1.0_all.deb"
@@ -89,7 +89,7 @@ def test_apt_works_in_private_folders_and_is_asked_once(
     assert [path.name for path in downloads.iterdir()] == [deb.name]
 
 
-def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_package_is_refused(tmp_path: Path) -> None:
     (tmp_path / f"{DE}_2_all.deb").write_text("no package")
     with pytest.raises(DataError, match=r"_2_all\.deb: not a complete Debian package"):
         find_packages([DE], tmp_path, tmp_path, pin=False)
@@ -103,14 +103,14 @@ def test_two_versions_of_a_package_are_refused(help_packages: Path, tmp_path: Pa
 
 
 def test_damaged_package_is_refused(help_packages: Path, tmp_path: Path) -> None:
-    whole = (help_packages / f"{DE}_1.0_all.deb").read_bytes()
-    (tmp_path / f"{DE}_1.0_all.deb").write_bytes(whole[:-200])
+    content = (help_packages / f"{DE}_1.0_all.deb").read_bytes()
+    (tmp_path / f"{DE}_1.0_all.deb").write_bytes(content[:-200])
     (package,) = find_packages([DE], tmp_path, tmp_path, pin=False)
     with pytest.raises(DataError, match=r"not a complete Debian package"):
         list(package_files(package, "usr/", ".html"))
 
 
-def test_hostile_members_that_climb_out_touch_nothing(
+def test_hostile_members_outside_the_folder_are_not_written(
     help_packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = io.BytesIO()
@@ -131,7 +131,7 @@ def test_hostile_members_that_climb_out_touch_nothing(
 
 
 def _hostile_deb(path: Path, names: list[str]) -> None:
-    """A Debian package, made by hand, with members of any name."""
+    """Write a Debian package with members of any name."""
     parts = {"debian-binary": b"2.0\n"}
     control = b"Package: evil\nVersion: 1\nArchitecture: all\nMaintainer: A <a@b.c>\n"
     trees = {"control.tar": {"./control": control}, "data.tar": dict.fromkeys(names, b"hi")}
@@ -176,7 +176,7 @@ def test_hostile_prompts_are_not_written_outside_their_folder(name: str, tmp_pat
 
 
 def _fake_apt(folder: Path, body: str) -> None:
-    """An apt-get that runs `body`, in which $download is 1 when it is asked to download."""
+    """Write an apt-get that runs `body`, in which $download is 1 for a download."""
     script = folder / "apt-get"
     script.write_text(
         f'#!/bin/sh\ncase " $* " in *" download "*) download=1;; *) download=0;; esac\n{body}\n'

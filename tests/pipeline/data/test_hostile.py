@@ -32,7 +32,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Iterable[Any]]]] = {
         lambda path: read_ami(path.parent.parent, "meetings").utterances,
     ),
 }
-# Fragments of valid files, so that damage gets past the first check.
+# Fragments of valid files, so that damaged files pass the first check.
 _PIECES = [
     b"a line of text\r\n", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\t", b"\n", b"\0",
     b'<?xml version="1.0" encoding="', b"utf-8", b"utf-16", b"big5", b"x", b'"?>', b"<tmx>",
@@ -57,7 +57,7 @@ contents = st.lists(st.sampled_from(_PIECES) | st.binary(max_size=12), max_size=
 @example(content=b"path\tsentence\n..\twords", kept=1.0)
 @example(content=b'<?xml version="1.0" encoding="big5"?><tmx/>', kept=1.0)
 @example(content=b"<r><segment/></r>", kept=1.0)
-def test_hostile_bytes_are_read_or_refused_by_the_name_of_their_file(
+def test_hostile_bytes_are_read_or_refused_with_the_file_name(
     kind: str, content: bytes, kept: float, tmp_path: Path
 ) -> None:
     name, read = READERS[kind]
@@ -84,19 +84,19 @@ def test_hostile_bytes_are_read_or_refused_by_the_name_of_their_file(
         ("tsv", b"path\tsentence\n"),
     ],
 )
-def test_hostile_line_of_a_gigabyte_is_refused_in_little_memory(
+def test_hostile_line_of_a_gigabyte_is_refused_with_little_memory(
     kind: str, first_line: bytes, tmp_path: Path
 ) -> None:
     name, read = READERS[kind]
     path = tmp_path / name
     with path.open("wb") as file:
         file.write(first_line)
-        file.truncate(2**30)  # a hole: none of it is on the disk
+        file.truncate(2**30)  # a sparse file
     _refused_in_little_memory(read, path, rf"{name}, line 2: longer than 1048576 bytes")
 
 
 @pytest.mark.parametrize("head", [b"", b"<tmx><!--", b'<tmx a="', b'<tmx><tuv lang="en"><seg>'])
-def test_hostile_line_or_tag_without_end_is_refused_in_little_memory(
+def test_hostile_line_or_tag_without_end_is_refused_with_little_memory(
     head: bytes, tmp_path: Path
 ) -> None:
     name, read = READERS["gzipped tmx" if head else "gzipped lines"]

@@ -38,12 +38,12 @@ def test_case_12_blank_lines_are_lines(tmp_path: Path) -> None:
     assert read_lines(reference) == ["", "B", "C", ""]
 
 
-def test_case_13_a_long_line_is_one_line(tmp_path: Path) -> None:
+def test_case_13_long_line_is_one_line(tmp_path: Path) -> None:
     long = " ".join(["word"] * 5000)
     assert read_lines(_write(tmp_path / "s", f"a\n{long}\nb\n")) == ["a", long, "b"]
 
 
-def test_gzipped_text_is_read_as_plain_text_is(tmp_path: Path) -> None:
+def test_gzipped_text_is_read_like_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "s.gz"
     path.write_bytes(gzip.compress("a\rb\nc\u2028d\r\n".encode()))
     assert read_lines(path) == ["a\rb", "c\u2028d"]
@@ -55,7 +55,7 @@ def test_gzipped_text_is_read_as_plain_text_is(tmp_path: Path) -> None:
         read_lines(path)
 
 
-def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+def test_large_file_needs_little_memory(tmp_path: Path) -> None:
     path = _write(tmp_path / "s", "some words of a line\n" * 200_000)
     tracemalloc.start()
     assert check_parallel([path, path]) == 200_000
@@ -64,7 +64,7 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     assert peak_bytes < path.stat().st_size / 10
 
 
-def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(b"fine\nB\xfcro\n")
     with pytest.raises(DataError, match=r"line 2: not UTF-8 \(byte 0xfc\)"):
         read_lines(tmp_path / "s")

@@ -1,4 +1,4 @@
-"""What is missing of the paper's corpora, and what has another size than the paper says."""
+"""Missing corpora of the paper are named, and sizes that differ from the paper are listed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _settings(*overrides: str) -> PipelineConfig:
 
 @pytest.fixture
 def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The settings of a folder that holds a file or folder for each corpus of translation."""
+    """Return settings of a folder with a file or folder for each translation corpus."""
     monkeypatch.setenv("SACREBLEU", str(tmp_path))
     for name, target in (("wmt13", "de"), ("wmt14/full", "de"), ("wmt14/full", "fr")):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (tmp_path / subset).mkdir()
     (tmp_path / "train.en.gz").touch()
     places = {"train": tmp_path / "train", "librispeech": tmp_path, "khresmoi": tmp_path}
-    return [f"data.{key}={place}" for key, place in places.items()]
+    return [f"data.{key}={path}" for key, path in places.items()]
 
 
 def test_every_missing_corpus_is_named_with_its_publisher(tmp_path: Path) -> None:
@@ -43,9 +43,7 @@ def test_every_missing_corpus_is_named_with_its_publisher(tmp_path: Path) -> Non
     assert "\n" not in text
 
 
-def test_a_side_of_the_training_text_is_enough_to_be_there(
-    corpora: list[str], tmp_path: Path
-) -> None:
+def test_one_side_of_the_training_text_is_enough(corpora: list[str], tmp_path: Path) -> None:
     settings = _settings(*corpora)
     check_present(settings.data, settings.task)
     (tmp_path / "train.en.gz").unlink()
@@ -76,9 +74,7 @@ NO_SPEECH_GIVEN = {
     ("overrides", "needed"),
     [(["data.source=libreoffice"], NOTHING_GIVEN), (["task=asr"], NO_SPEECH_GIVEN)],
 )
-def test_a_key_that_names_no_corpus_is_missing(
-    overrides: list[str], needed: dict[str, list[str]]
-) -> None:
+def test_key_without_a_corpus_is_named(overrides: list[str], needed: dict[str, list[str]]) -> None:
     lists = ("data.speech.train", "data.speech.dev")
     settings = _settings(*overrides, *(f"{key}={[] if key in lists else 'null'}" for key in needed))
     with pytest.raises(DataError) as error:
@@ -97,7 +93,7 @@ def test_a_key_that_names_no_corpus_is_missing(
         ("test", "wmt14/full", "en-fr"),  # for L-FR
     ],
 )
-def test_a_set_of_sacrebleu_is_looked_for_in_its_cache(
+def test_sacrebleu_set_must_be_in_the_cache(
     key: str, name: str, pair: str, corpora: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / name / f"{name.replace('/', '_')}.{pair}.ref").unlink()
@@ -106,9 +102,7 @@ def test_a_set_of_sacrebleu_is_looked_for_in_its_cache(
         check_present(settings.data, settings.task)
 
 
-def test_a_part_of_librispeech_that_is_not_there_is_named(
-    corpora: list[str], tmp_path: Path
-) -> None:
+def test_missing_subset_of_librispeech_is_named(corpora: list[str], tmp_path: Path) -> None:
     (tmp_path / "test-other").rmdir()
     settings = _settings(*corpora)
     with pytest.raises(DataError, match=r"Provide data\.librispeech \(got no .*test-other\)"):
@@ -116,16 +110,20 @@ def test_a_part_of_librispeech_that_is_not_there_is_named(
 
 
 @pytest.mark.parametrize("task", ["nmt_ende", "nmt_enfr", "asr"])
-def test_no_set_of_the_paper_is_cut_short(task: str) -> None:
+def test_settings_allow_the_sizes_of_the_paper(task: str) -> None:
     settings = _settings(f"task={task}")
-    sizes = [one.sentences for role, one in TEST_SETS.items() if role in settings.task.test_sets]
+    sizes = [
+        test_set.sentences
+        for role, test_set in TEST_SETS.items()
+        if role in settings.task.test_sets
+    ]
     assert len(sizes) == 4
     assert settings.data.test_sentences >= max(sizes)
     assert settings.data.dev_sentences >= DEV[settings.task.family].sentences
     assert settings.data.train_sentences is None
 
 
-def test_sizes_are_held_against_the_papers_tables() -> None:
+def test_sizes_are_compared_with_the_tables_of_the_paper() -> None:
     sets = {"newstest14": {"rows": 3003}, "MED": {"rows": 1000}, "TYPO": {"rows": 5}}
     (text,) = counts = size_differences(
         "nmt_ende", {"test_sets": sets, "split": {"train": 4_400_000}}

@@ -20,14 +20,14 @@ Given = Callable[..., DataConfig]
 
 @pytest.fixture
 def given(tmp_path: Path) -> Given:
-    """Settings of imported units: a sentencepiece model and dictionaries that are there."""
+    """Return settings of an imported subword model, with a model file and dictionaries."""
     folder = tmp_path / "mine: 日本"
     folder.mkdir()
     model = learn_subwords(TEXTS, 60)
     model.write(folder / "spm.model", folder / "spm.vocab")
     (folder / "bpecodes").write_text("#version: 0.2\nt h\nth e</w>\n")
     for language in PAIR:
-        lines = "".join(f"{piece} 1\n" for piece in (*model.vocabulary(), f"only_{language}"))
+        lines = "".join(f"{subword} 1\n" for subword in (*model.vocabulary(), f"only_{language}"))
         (folder / f"dict.{language}.txt").write_text(lines, encoding="utf-8")
 
     def settings(**changes: str | None) -> DataConfig:
@@ -47,31 +47,31 @@ def train(tmp_path: Path) -> SpooledSentences:
     return SpooledSentences(tmp_path / "train.jsonl", sorted(PAIR))
 
 
-def test_a_model_of_sentencepiece_takes_text_as_it_is(
+def test_sentencepiece_model_takes_untokenised_text(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
     units = task_subwords(given(), PAIR, train)
     by_language = units.models(["en", "de", "fr"])
-    for language, one in by_language.items():
+    for language, subword_model in by_language.items():
         for text in TEXTS:
-            assert one.text(one.subwords(text)) == text, language
+            assert subword_model.text(subword_model.subwords(text)) == text, language
     units.write(tmp_path)
     assert {path.name for path in tmp_path.glob("units*")} == {MODEL_FILE}
     kept = read_subword_model(tmp_path / MODEL_FILE, "de")
     assert kept.subwords(TEXTS[0]) == by_language["de"].subwords(TEXTS[0])
 
 
-def test_codes_are_kept_with_the_dictionary_of_each_side(
+def test_bpe_codes_are_stored_with_the_dictionary_of_each_side(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
     settings = given(codes="bpecodes", sentencepiece=None)
     units = task_subwords(settings, PAIR, train)
-    pieces = units.models(["en"])["en"].subwords(TEXTS[0])
-    assert pieces[:1] == ["T@@"]
+    subwords = units.models(["en"])["en"].subwords(TEXTS[0])
+    assert subwords[:1] == ["T@@"]
     units.write(tmp_path)
     assert {path.name for path in tmp_path.glob("units*")} == {CODES_FILE}
-    assert read_subword_model(tmp_path / CODES_FILE, "en").subwords(TEXTS[0]) == pieces
-    assert detokeniser(tmp_path / CODES_FILE, "en")(pieces) == TEXTS[0]
+    assert read_subword_model(tmp_path / CODES_FILE, "en").subwords(TEXTS[0]) == subwords
+    assert detokeniser(tmp_path / CODES_FILE, "en")(subwords) == TEXTS[0]
     for language, key in zip(PAIR, ("source_dictionary", "target_dictionary"), strict=True):
         kept = tmp_path / "fairseq" / f"dict.{language}.txt"
         assert kept.read_bytes() == Path(getattr(settings.units, key)).read_bytes()
@@ -79,7 +79,7 @@ def test_codes_are_kept_with_the_dictionary_of_each_side(
     assert "only_de" not in units.source_vocabulary()
 
 
-def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None:
+def test_learnt_subword_model_is_joint(train: SpooledSentences, tmp_path: Path) -> None:
     train.write(AlignedSentence("a", {"en": text, "de": text.upper()}) for text in TEXTS)
     data = DataConfig(vocabulary_size=80, units=UnitsConfig(name="learnt"))
     units = task_subwords(data, PAIR, train)
@@ -89,7 +89,7 @@ def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None
     files = [tmp_path / "fairseq" / f"dict.{language}.txt" for language in PAIR]
     assert files[0].read_bytes() == files[1].read_bytes()
     n_subword = sum(
-        len(units.models(PAIR)["en"].subwords(one)) for t in TEXTS for one in (t, t.upper())
+        len(units.models(PAIR)["en"].subwords(text)) for t in TEXTS for text in (t, t.upper())
     )
     counts = [int(line.split(" ")[1]) for line in files[0].read_text("utf-8").splitlines()]
     assert sum(counts) == n_subword
@@ -103,14 +103,14 @@ def test_learnt_units_are_joint(train: SpooledSentences, tmp_path: Path) -> None
         ({"target_dictionary": "gone"}, r"data\.units\.target_dictionary: no such file"),
     ],
 )
-def test_a_file_that_is_missing_is_named(
+def test_missing_file_is_named(
     given: Given, train: SpooledSentences, changes: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         task_subwords(given(**changes), PAIR, train)
 
 
-def test_files_of_another_kind_are_named(
+def test_files_in_another_format_are_named(
     given: Given, train: SpooledSentences, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=r"dict\.en\.txt: not a sentencepiece model "):

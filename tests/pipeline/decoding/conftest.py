@@ -26,7 +26,7 @@ def dictionary() -> Any:
 
 @pytest.fixture(scope="session")
 def random_models(dictionary: Any) -> Callable[..., list[Any]]:
-    """Tiny transformers with weights of their own, large enough that words depend on the source."""
+    """Return a function that makes tiny transformers whose words depend on the source."""
 
     def build(n_member: int, normalize_before: bool = True) -> list[Any]:
         side = {
@@ -71,13 +71,13 @@ def decode_config() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def sentences(dictionary: Any) -> list[Sentence]:
-    """Random sentences of 1 to 8 words, with random targets."""
+    """Return random sentences of 1 to 8 words with random targets."""
     random = np.random.default_rng(0)
 
     def words() -> list[int]:
         return [*random.integers(4, len(dictionary), random.integers(1, 9)).tolist(), 2]
 
-    return [Sentence(place, words(), words()) for place in range(7)]
+    return [Sentence(index, words(), words()) for index in range(7)]
 
 
 class TableModel:
@@ -110,7 +110,9 @@ class TableModel:
         self, source: torch.Tensor, prefix: torch.Tensor, length: list[int]
     ) -> Iterator[torch.Tensor]:
         for first, row, count in zip(source[:, 0].tolist(), prefix.tolist(), length, strict=True):
-            steps = [self.distribution(first, tuple(row[1 : place + 1])) for place in range(count)]
+            steps = [
+                self.distribution(first, tuple(row[1 : position + 1])) for position in range(count)
+            ]
             yield torch.tensor(np.array(steps)).float().log()
 
 

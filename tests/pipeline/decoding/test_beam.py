@@ -29,7 +29,7 @@ def ensemble(models: list[Any]) -> EnsembleModel:
 
 def fairseq_generator(models: list[Any], dictionary: Any, **settings: Any) -> Any:
     module = import_fairseq("fairseq.sequence_generator")
-    # The generator changes attention modules of the models that it is given.
+    # The generator changes the attention modules of its models.
     return module.SequenceGenerator(copy.deepcopy(models), dictionary, **settings)
 
 
@@ -68,7 +68,7 @@ def test_hypotheses_and_scores_are_those_of_fairseq(
     )
     assert_same_as_fairseq(hypotheses, fairseq_hypotheses(generator, sentences, dictionary.pad()))
     lengths = {len(hypothesis.token_id) for best in hypotheses for hypothesis in best}
-    assert beam == 1 or {2, 13} <= lengths  # some end early, some at the limit
+    assert beam == 1 or {2, 13} <= lengths  # some end early, others at the limit
 
 
 def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
@@ -106,9 +106,9 @@ def test_n_best_keeps_the_best_of_the_beam(
     random_models: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     model = ensemble(random_models(2))
-    whole = beam_search(model, sentences, "prex", decode_config())
+    n_best = beam_search(model, sentences, "prex", decode_config())
     some = beam_search(model, sentences, "prex", decode_config(n_best=2))
-    for all_five, two in zip(whole, some, strict=True):
+    for all_five, two in zip(n_best, some, strict=True):
         assert [hypothesis.token_id.tolist() for hypothesis in two] == [
             hypothesis.token_id.tolist() for hypothesis in all_five[:2]
         ]
@@ -147,8 +147,8 @@ def test_members_in_turn_and_stacked_find_the_same(
         beam_search(model, sentences, combination, decode_config())
         for model in (as_ensemble(members), MembersInTurn(members))
     )
-    for first_best, other in zip(stacked, in_turn, strict=True):
-        for first, second in zip(first_best, other, strict=True):
+    for first_best, second_best in zip(stacked, in_turn, strict=True):
+        for first, second in zip(first_best, second_best, strict=True):
             assert_same(first, second)
 
 
@@ -156,17 +156,17 @@ def test_members_in_turn_and_stacked_find_the_same(
 def test_half_precision_gives_nearly_the_same_scores(
     stacked: bool, random_models: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
-    whole = beam_search(ensemble(random_models(2)), sentences, "expr", decode_config())
+    single = beam_search(ensemble(random_models(2)), sentences, "expr", decode_config())
     members = [FairseqMember(model.half()) for model in random_models(2)]
     model = as_ensemble(members) if stacked else MembersInTurn(members)
     half = beam_search(model, sentences, "expr", decode_config())
-    for first_best, other in zip(whole, half, strict=True):
-        assert first_best[0].score == pytest.approx(other[0].score, abs=1e-2)
-        assert other[0].statistics.entropy_expr.dtype == np.float32
+    for first_best, half_best in zip(single, half, strict=True):
+        assert first_best[0].score == pytest.approx(half_best[0].score, abs=1e-2)
+        assert half_best[0].statistics.entropy_expr.dtype == np.float32
 
 
 def random_table(n_member: int, vocab: int) -> Any:
-    """Distributions that differ between prefixes and members; padding and <s> are possible."""
+    """Return random distributions per prefix and member; padding and <s> have probability too."""
 
     def distribution(source: int, prefix: tuple[int, ...]) -> Any:
         random = np.random.default_rng([source, len(prefix), *prefix])
@@ -190,7 +190,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(
             for words in itertools.product([0, 3, 4, 5], repeat=length):
                 target = [*words, EOS]
                 steps = np.array(
-                    [table(sentence.source[0], words[:place]) for place in range(length + 1)]
+                    [table(sentence.source[0], words[:position]) for position in range(length + 1)]
                 )
                 logprob = np.log(steps[np.arange(length + 1), :, target])  # [token, member]
                 total = (
@@ -215,7 +215,7 @@ def test_statistics_are_computed_before_any_score_mask(
     batch = [Sentence(0, [3, EOS], None)]
     for hypothesis in beam_search(table_model(table), batch, combination, decode_config())[0]:
         token = hypothesis.token_id
-        steps = np.array([table(3, tuple(token[:place])) for place in range(len(token))])
+        steps = np.array([table(3, tuple(token[:position])) for position in range(len(token))])
         logprob = np.log(steps)
         chosen = logprob[np.arange(len(token)), :, token]
         np.testing.assert_allclose(hypothesis.statistics.logprob, chosen, atol=1e-5)
@@ -247,7 +247,7 @@ def test_case_6_token_logprobs_add_up_whatever_the_length_penalty(
 
 
 def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
-    """The same distribution after every prefix: token -> its probability in each member."""
+    """Return the same distribution for every prefix: token -> its probability in each member."""
 
     def distribution(source: int, prefix: tuple[int, ...]) -> Any:
         rows = np.zeros((len(next(iter(probabilities.values()))), vocab))

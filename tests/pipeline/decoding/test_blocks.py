@@ -66,7 +66,7 @@ def store_of(
 
 
 def two_words(source: int, prefix: tuple[int, ...]) -> Any:
-    """w1 (id 5) or EOS, never anything else."""
+    """Return the distribution of w1 (id 5) and EOS; other tokens are impossible."""
     table = np.zeros((2, 34))
     table[:, 5], table[:, 2] = [0.25, 0.5], [0.75, 0.5]
     return table
@@ -104,7 +104,7 @@ def test_targets_that_cannot_be_scored_have_a_row_and_a_flag(
         assert store.flag[3] == Flag.NO_REFERENCE | Flag.NO_HYPOTHESIS
         assert store.flag[5] == Flag.TOO_LONG | Flag.NO_HYPOTHESIS
         assert store.flag[[0, 4, 6]].tolist() == [0, 0, 0]
-        # An empty reference is the sequence that ends at once.
+        # An empty reference is a sequence of EOS only.
         assert store.read("/token/id")[-1] == dictionary.eos()
 
 
@@ -128,11 +128,11 @@ def test_case_5_blocks_and_batches_do_not_change_the_bytes(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     model = table_model(two_words)
-    path, other = tmp_path / "a.h5", tmp_path / "b.h5"
-    store_of(path, dictionary, model, beam_search, decode_config(batch_sentences=64)).close()
+    first, second = tmp_path / "a.h5", tmp_path / "b.h5"
+    store_of(first, dictionary, model, beam_search, decode_config(batch_sentences=64)).close()
     config = decode_config(batch_sentences=1, part_sentences=2)
-    store_of(other, dictionary, model, beam_search, config).close()
-    assert path.read_bytes() == other.read_bytes()
+    store_of(second, dictionary, model, beam_search, config).close()
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_nan_of_a_member_is_rejected_with_all_names(
@@ -140,7 +140,7 @@ def test_nan_of_a_member_is_rejected_with_all_names(
 ) -> None:
     def nan_for_w5(source: int, prefix: tuple[int, ...]) -> Any:
         table = two_words(source, prefix)
-        # The fifth word begins the sentence of id 4 alone.
+        # Only the sentence with id 4 begins with the fifth word.
         table[1] = np.nan if source == dictionary.index("▁w4") else table[1]
         return table
 
@@ -195,7 +195,7 @@ def test_out_of_range_statistics_are_rejected_with_all_names(
 
 
 def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
-    """Decode and die in the middle; the next test runs this in a process of its own."""
+    """Decode and kill the process at the third batch; the next test runs this in a process."""
     batches = 0
 
     def search(*arguments: Any) -> Any:
@@ -213,23 +213,23 @@ def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.process
-def test_case_16_after_kill_9_the_rest_is_decoded_and_the_bytes_are_the_same(
+def test_case_16_killed_decode_resumes_and_gives_the_same_bytes(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(part_sentences=2, batch_sentences=1)
-    path, other = tmp_path / "a.h5", tmp_path / "b.h5"
+    first, second = tmp_path / "a.h5", tmp_path / "b.h5"
     code = (
         "import sys, json, pathlib; from tests.pipeline.decoding import test_blocks; "
         "test_blocks.killed_at_the_third_batch(pathlib.Path(sys.argv[1]), json.loads(sys.argv[2]))"
     )
     settings = json.dumps(OmegaConf.to_container(config))
-    command = [sys.executable, "-c", code, str(path), settings]
+    command = [sys.executable, "-c", code, str(first), settings]
     ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert not path.exists()
-    # Of the first four sentences two cannot be decoded.
-    whole = sorted(block.name for block in path.with_suffix(".blocks").glob("*.h5"))
-    assert whole == ["block_000000.h5", "block_000001.h5"]
+    assert not first.exists()
+    # Two of the first four sentences cannot be decoded.
+    complete = sorted(block.name for block in first.with_suffix(".blocks").glob("*.h5"))
+    assert complete == ["block_000000.h5", "block_000001.h5"]
 
     decoded: list[int] = []
 
@@ -238,11 +238,11 @@ def test_case_16_after_kill_9_the_rest_is_decoded_and_the_bytes_are_the_same(
         return beam_search(model, batch, *rest)
 
     model = table_model(two_words)
-    store_of(path, dictionary, model, search, config).close()
+    store_of(first, dictionary, model, search, config).close()
     assert decoded == [4, 5, 6]
-    store_of(other, dictionary, model, search, config).close()
+    store_of(second, dictionary, model, search, config).close()
     assert decoded == [4, 5, 6, 0, 3, 4, 5, 6]
-    assert path.read_bytes() == other.read_bytes()
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["full", "topk"])

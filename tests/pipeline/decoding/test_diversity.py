@@ -10,12 +10,12 @@ from pipeline.decoding.test_set import Sentence
 from pipeline.errors import PipelineError
 
 SENTENCES = [Sentence(0, [3, 2], [3, 2]), Sentence(1, [4, 3, 2], [2])]
-# eos is 2; 0 and 1 never occur
+# EOS is 2; tokens 0 and 1 never occur.
 SURE, UNSURE, OTHER = [0, 0, 0.25, 0.75], [0, 0, 0.5, 0.5], [0, 0, 0.75, 0.25]
 
 
 def of(table_model: Any, *members: list[float]) -> dict[str, Any]:
-    names = [f"m_{place}" for place in range(len(members))]
+    names = [f"m_{index}" for index in range(len(members))]
     model = table_model(lambda source, prefix: list(members))
     return diversity(model, names, SENTENCES, 2)
 

@@ -145,7 +145,7 @@ def test_only_the_main_ensemble_takes_given_hypotheses(decode_config: Any) -> No
     assert taking == {"random_init"}
 
 
-def test_some_members_may_search_for_all(decode_config: Any) -> None:
+def test_some_members_can_search_for_the_ensemble(decode_config: Any) -> None:
     config = decode_config(also=["members", "teacher_forcing"], search_members=["seed_2"])
     plan = plan_parts([RANDOM_INIT], [], config, TEST_SETS)
     searching = {part.name: part.search_members for part in plan}
@@ -208,7 +208,7 @@ def test_every_block_is_in_one_shard(count: int, n_block: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "n_block"), [(1, 5), (4, 1), (4, 0)])
-def test_a_part_of_one_job_has_no_shards(count: int, n_block: int) -> None:
+def test_part_for_one_job_has_no_shards(count: int, n_block: int) -> None:
     assert shards(count, n_block) == []
 
 

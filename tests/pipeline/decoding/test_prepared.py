@@ -20,7 +20,7 @@ def prepared(tmp_path: Path) -> Prepared:
     return Prepared(tmp_path, "en", "de")
 
 
-def test_files_are_those_that_were_prepared(prepared: Prepared) -> None:
+def test_prepared_files_are_returned(prepared: Prepared) -> None:
     assert prepared.test_set("MED") == prepared.folder / "test" / "MED.jsonl"
     assert [path.name for path in prepared.dictionaries()] == ["dict.en.txt", "dict.de.txt"]
     assert prepared.absent_sets() == {"LTO": "no data"}
@@ -34,7 +34,7 @@ def test_a_file_that_changed_is_refused(prepared: Prepared) -> None:
         prepared.test_set("MED")
 
 
-def test_a_file_that_is_missing_is_named_with_what_to_run(prepared: Prepared) -> None:
+def test_missing_file_names_the_stage_to_run(prepared: Prepared) -> None:
     with pytest.raises(
         DataError, match=r"L-DE\.jsonl: no such file\. Run python -m stages\.prepare"
     ):

@@ -41,7 +41,7 @@ def members(random_models: Any) -> list[FairseqMember]:
 
 
 class Loader:
-    """Loads one member and counts how often it did."""
+    """Load one member and count the calls."""
 
     def __init__(self, member: FairseqMember) -> None:
         self.member, self.loaded = member, 0
@@ -56,7 +56,7 @@ def one_at_a_time(members: list[FairseqMember]) -> MembersOneAtATime:
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
-def test_all_members_score_what_some_members_find(
+def test_all_members_score_the_hypotheses_of_some_members(
     combination: str, members: Any, decode_config: Any, sentences: list[Sentence]
 ) -> None:
     searching, config = as_ensemble(members[:2]), decode_config()
@@ -84,9 +84,11 @@ def test_chunks_limit_the_memory_and_do_not_change_the_scores(
     monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", 8 * 3 * model.vocab_size)
     hypotheses = score_in_chunks(model, sentences, "prex", decode_config())
     assert 3 < loaders[0].loaded <= len(sentences) + 1
-    for (hypothesis,), (other,) in zip(hypotheses, expected, strict=True):
+    for (hypothesis,), (unlimited,) in zip(hypotheses, expected, strict=True):
         for field in fields(TokenStatistics):
-            first, second = (getattr(each.statistics, field.name) for each in (hypothesis, other))
+            first, second = (
+                getattr(each.statistics, field.name) for each in (hypothesis, unlimited)
+            )
             np.testing.assert_allclose(first, second, atol=1e-5)
 
 
@@ -140,7 +142,7 @@ def test_hypotheses_of_another_store_are_rescored(
 def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
     combination: str, tmp_path: Path, decoder: Any, dictionary: Any, sentences: list[Sentence]
 ) -> None:
-    """The n-best list, including EOS, as hypotheses to score; and the 1-best as references."""
+    """Re-score the n-best list, including EOS, and the 1-best hypotheses as references."""
     subwords_of = [
         [dictionary.symbols[word] for word in sentence.source[:-1]] for sentence in sentences
     ]
@@ -181,7 +183,7 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
 
 
 def assert_same_measures(first_store: Path, second_store: Path, beam: int) -> None:
-    """Token measures of the first `beam` hypotheses, and sequence measures with B = beam."""
+    """Compare token measures of `beam` hypotheses, and sequence measures with B = beam."""
     tables = []
     for path in (first_store, second_store):
         folder = path.with_suffix(".measures")
@@ -194,7 +196,7 @@ def assert_same_measures(first_store: Path, second_store: Path, beam: int) -> No
     for first, second in zip(*tables, strict=True):
         assert len(first)
         pd.testing.assert_frame_equal(
-            # 1e-4 nats; variances are some hundred nats squared, where float32 is less precise.
+            # 1e-4 nats. Variances of some hundred nats squared are less precise in float32.
             first.reset_index(drop=True),
             second.reset_index(drop=True),
             rtol=1e-6,
@@ -227,7 +229,7 @@ def subword_model() -> SentencePieceModel:
 
 
 class SubwordDictionary:
-    """A dictionary of the subwords of a model."""
+    """Dictionary of the subwords of a model."""
 
     def __init__(self, subword_model: SentencePieceModel) -> None:
         self.symbols = ["<s>", "<pad>", "</s>", "<unk>", *subword_model.vocabulary()]
@@ -249,7 +251,7 @@ def unscored(
 
 @pytest.mark.parametrize("name", ["texts", "texts.gz"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_is_a_hypothesis_and_a_blank_line_is_none(
+def test_each_line_is_a_hypothesis_unless_it_is_blank(
     name: str, end: str, tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:
     path = tmp_path / name
@@ -263,7 +265,7 @@ def test_a_line_is_a_hypothesis_and_a_blank_line_is_none(
         for index, subwords in subwords_of.items()
     }
     assert hypotheses == [expected[4], expected[0], [], [], expected[2]]
-    assert 3 in expected[4][0].token_id  # "x" is in no piece
+    assert 3 in expected[4][0].token_id  # no subword contains "x"
     assert (
         "".join(dictionary.symbols[sequence] for sequence in expected[2][0].token_id[:-1])
         == "▁bad▁bead"
@@ -271,7 +273,7 @@ def test_a_line_is_a_hypothesis_and_a_blank_line_is_none(
 
 
 @pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, "more"], []])
-def test_another_number_of_lines_is_rejected(
+def test_number_of_lines_must_equal_that_of_sentences(
     lines: list[str], tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:
     path = tmp_path / "texts"

@@ -26,7 +26,7 @@ EOS, WORDS, LONGEST = 2, (3, 4), 3
 
 @cache
 def table(source: int, prefix: tuple[int, ...]) -> Any:
-    """3 members over 2 words and EOS, which is certain after 3 words."""
+    """Return distributions of 3 members over 2 words and EOS; EOS is certain after 3 words."""
     random = np.random.default_rng([7, source, len(prefix), *prefix])
     rows = np.zeros((3, 34))
     rows[:, [EOS, *WORDS]] = random.dirichlet(np.full(3, 0.8), 3)
@@ -36,14 +36,16 @@ def table(source: int, prefix: tuple[int, ...]) -> Any:
 
 
 def sequence_probability(combination: str, member: int = 0) -> dict[tuple[int, ...], float]:
-    """Every sequence of source 5 with its probability, by enumeration."""
+    """Return the probability of every sequence of source 5, by enumeration."""
     samples = {}
     prefixes: list[tuple[int, ...]] = [()]
     while prefixes:
         prefix = prefixes.pop()
         for token in (EOS, *WORDS):
             words = (*prefix, token)
-            steps = [table(5, words[:place])[:, words[place]] for place in range(len(words))]
+            steps = [
+                table(5, words[:position])[:, words[position]] for position in range(len(words))
+            ]
             each = np.prod(steps, axis=0)
             if not each.any():
                 continue
@@ -116,19 +118,17 @@ def test_samples_depend_on_neither_batch_nor_order(
     alone = [sample(model, [sentence], combination, config)[0] for sentence in sentences]
     assert len({tuple(hypothesis.token_id) for best in together for hypothesis in best}) > 10
     for first, second, third in zip(together, backwards, alone, strict=True):
-        for probability_of, other, another in zip(first, second, third, strict=True):
+        for forward, backward, single in zip(first, second, third, strict=True):
             assert (
-                probability_of.token_id.tolist()
-                == other.token_id.tolist()
-                == another.token_id.tolist()
+                forward.token_id.tolist() == backward.token_id.tolist() == single.token_id.tolist()
             )
             np.testing.assert_allclose(
-                probability_of.statistics.entropy_prex, another.statistics.entropy_prex, atol=1e-4
+                forward.statistics.entropy_prex, single.statistics.entropy_prex, atol=1e-4
             )
 
 
-def test_another_seed_draws_other_samples(table_model: Any, decode_config: Any) -> None:
-    first, again, other = (
+def test_seed_determines_the_samples(table_model: Any, decode_config: Any) -> None:
+    first, repeated, reseeded = (
         [
             hypothesis.token_id.tolist()
             for hypothesis in drawn(
@@ -137,7 +137,7 @@ def test_another_seed_draws_other_samples(table_model: Any, decode_config: Any) 
         ]
         for seed in (1, 1, 2)
     )
-    assert first == again != other
+    assert first == repeated != reseeded
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_another_seed_draws_other_samples(table_model: Any, decode_config: Any) 
         ({"sampling_temperature": 1e3}, 3),
     ],
 )
-def test_truncation_and_temperature(
+def test_truncation_and_temperature_change_the_frequencies(
     settings: dict[str, Any], allowed: int, table_model: Any, decode_config: Any
 ) -> None:
     config = decode_config(regime="sample", beam=200, min_length=0, **settings)

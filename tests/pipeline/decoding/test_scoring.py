@@ -67,7 +67,7 @@ def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_confi
 def hypotheses(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
     model = as_ensemble([FairseqMember(model) for model in random_models(2)])
     best = beam_search(model, sentences, "prex", decode_config())
-    best[2] = []  # a sentence may have none
+    best[2] = []  # a sentence without hypotheses
     return model, sentences, best
 
 
@@ -123,16 +123,18 @@ def test_members_in_turn_are_loaded_once_per_chunk(
     members = [FairseqMember(model) for model in random_models(2)]
     loaded = [0, 0]
 
-    def load(place: int) -> FairseqMember:
-        loaded[place] += 1
-        return members[place]
+    def load(index: int) -> FairseqMember:
+        loaded[index] += 1
+        return members[index]
 
-    model = MembersOneAtATime([partial(load, place) for place in range(2)])
+    model = MembersOneAtATime([partial(load, index) for index in range(2)])
     expected = dumped(hypotheses)
     for chunk_values, most, n_load in ((2**28, 7, 1), (2**28, 3, 3), (1, 7, 6)):
         monkeypatch.setattr("pipeline.decoding.scoring._MAX_VALUES", chunk_values)
         loaded[:] = [0, 0]
-        for hypothesis, other in zip(dumped((model, *hypotheses[1:]), most), expected, strict=True):
+        for hypothesis, reference in zip(
+            dumped((model, *hypotheses[1:]), most), expected, strict=True
+        ):
             assert hypothesis.full_logprob is not None
-            np.testing.assert_allclose(hypothesis.full_logprob, other.full_logprob, atol=1e-5)
+            np.testing.assert_allclose(hypothesis.full_logprob, reference.full_logprob, atol=1e-5)
         assert loaded == [n_load, n_load]

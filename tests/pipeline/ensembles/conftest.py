@@ -24,7 +24,7 @@ def train_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trained(train_folder: Path) -> Callable[..., Path]:
-    """Write what stage train would: file name -> weights of a seed, its description changed."""
+    """Return a function that writes the outputs of stage train for a seed."""
 
     def write(seed: int, weights: Mapping[str, bytes], **changes: Any) -> Path:
         part = train_folder / f"seed_{seed}"
@@ -50,15 +50,15 @@ def trained(train_folder: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Callable[..., dict[str, bytes]]:
-    """Weights of checkpoints: update -> one tensor that holds a value."""
+    """Return a function that makes checkpoints whose one tensor holds a value per update."""
 
     def make(values: Mapping[int, float]) -> dict[str, bytes]:
-        made = {}
+        files = {}
         for update, value in values.items():
-            path = tmp_path / "one.safetensors"
+            path = tmp_path / "checkpoint.safetensors"
             save_weights({"weight": torch.full((2,), value)}, path)
-            made[f"update_{update:08d}.safetensors"] = path.read_bytes()
-        return made
+            files[f"update_{update:08d}.safetensors"] = path.read_bytes()
+        return files
 
     return make
 

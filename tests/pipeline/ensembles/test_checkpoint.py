@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from pipeline.ensembles.kinds import checkpoint as members
 from pipeline.errors import ConfigError, DataError
 
-VALUES = {10 * place: float(place) for place in range(1, 8)}
+VALUES = {10 * index: float(index) for index in range(1, 8)}
 
 
 def test_the_last_checkpoints_of_each_run_form_an_ensemble(
@@ -21,14 +21,14 @@ def test_the_last_checkpoints_of_each_run_form_an_ensemble(
 ) -> None:
     for seed in (1, 2):
         trained(seed, checkpoints(VALUES))
-    found = members(train_folder, settings("checkpoint", 2, 1, members=3, average=1, every=1))
-    assert [ensemble.name for ensemble in found] == ["checkpoint.seed_2", "checkpoint.seed_1"]
-    assert [member.update for member in found[0].members] == [50, 60, 70]
-    assert found[0].members[0].name == "seed_2.update_00000050"
-    assert found[0].members[0].weights.parent == train_folder / "seed_2"
+    ensembles = members(train_folder, settings("checkpoint", 2, 1, members=3, average=1, every=1))
+    assert [ensemble.name for ensemble in ensembles] == ["checkpoint.seed_2", "checkpoint.seed_1"]
+    assert [member.update for member in ensembles[0].members] == [50, 60, 70]
+    assert ensembles[0].members[0].name == "seed_2.update_00000050"
+    assert ensembles[0].members[0].weights.parent == train_folder / "seed_2"
 
 
-def test_members_can_be_means_of_checkpoints(
+def test_members_can_be_averages_of_checkpoints(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -36,21 +36,21 @@ def test_members_can_be_means_of_checkpoints(
 ) -> None:
     trained(1, checkpoints(VALUES))
     asked = settings("checkpoint", 1, members=3, average=3, every=2)
-    (found,) = members(train_folder, asked)
-    weights = [load_file(member.weights)["weight"].tolist() for member in found.members]
+    (averaged,) = members(train_folder, asked)
+    weights = [load_file(member.weights)["weight"].tolist() for member in averaged.members]
     assert weights == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
-    assert list(found.members[0].made_from) == [
+    assert list(averaged.members[0].made_from) == [
         f"seed_1/update_{update:08d}.safetensors" for update in (10, 20, 30)
     ]
-    assert not found.members[0].weights.is_relative_to(train_folder)
-    first = found.members[0].weights
+    assert not averaged.members[0].weights.is_relative_to(train_folder)
+    first = averaged.members[0].weights
     before = (first.stat().st_mtime_ns, first.read_bytes())
-    assert members(train_folder, asked) == [found]
+    assert members(train_folder, asked) == [averaged]
     assert (first.stat().st_mtime_ns, first.read_bytes()) == before
 
 
 @pytest.mark.parametrize("damage", ["cut", "lost", "half"])
-def test_a_damaged_or_unfinished_mean_is_written_again(
+def test_damaged_or_incomplete_average_is_written_again(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
@@ -60,19 +60,19 @@ def test_a_damaged_or_unfinished_mean_is_written_again(
     trained(1, checkpoints(VALUES))
     asked = settings("checkpoint", 1, members=1, average=7, every=1)
     path = members(train_folder, asked)[0].members[0].weights
-    whole = path.read_bytes()
+    content = path.read_bytes()
     if damage == "cut":
-        path.write_bytes(whole[:-1])
+        path.write_bytes(content[:-1])
     elif damage == "lost":
         path.unlink()
-    else:  # the process was killed while writing
+    else:  # as after a killed process
         half = path.parent.with_name(f".{path.parent.name}.building")
         path.parent.rename(half)
         path = half.with_name(path.parent.name) / path.name
-        (half / path.name).write_bytes(whole[:-1])
-    (found,) = members(train_folder, asked)
-    assert found.members[0].weights.read_bytes() == whole
-    found.members[0].check_weights()
+        (half / path.name).write_bytes(content[:-1])
+    (averaged,) = members(train_folder, asked)
+    assert averaged.members[0].weights.read_bytes() == content
+    averaged.members[0].check_weights()
 
 
 def test_a_checkpoint_with_another_sha256_is_not_averaged(

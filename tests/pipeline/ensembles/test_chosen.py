@@ -31,7 +31,7 @@ def two_runs(trained: Callable[..., Path]) -> None:
         trained(seed, {"average.safetensors": b"weights %d" % seed})
 
 
-def test_main_and_further_ensembles(train_folder: Path) -> None:
+def test_main_ensemble_is_followed_by_further_ensembles(train_folder: Path) -> None:
     chosen = chosen_ensembles(main(further("checkpoint_average")), train_folder)
     assert [ensemble.name for ensemble in chosen.main] == ["random_init"]
     assert [ensemble.name for ensemble in chosen.further] == [
@@ -46,7 +46,9 @@ def test_a_further_ensemble_with_the_main_name_is_decoded_once(train_folder: Pat
     assert (len(chosen.main), chosen.further) == (1, [])
 
 
-def test_members_are_checked(train_folder: Path, trained: Callable[..., Path]) -> None:
+def test_members_with_changed_weights_are_refused(
+    train_folder: Path, trained: Callable[..., Path]
+) -> None:
     trained(3, {"average.safetensors": b"weights 1"})
     config = MainEnsembleConfig(
         name="random_init", _target_=TARGET.format("random_init"), seeds=[1, 3]

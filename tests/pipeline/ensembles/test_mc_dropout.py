@@ -16,13 +16,16 @@ def test_members_are_one_model_with_different_masks(
 ) -> None:
     for seed in (3, 4):
         trained(seed, {"average.safetensors": b"weights %d" % seed})
-    (found,) = members(train_folder, settings("mc_dropout", 3, 4, members=2, rate=0.2, seed=7))
-    assert found.member_names == ("mc_dropout_1", "mc_dropout_2")
-    assert [member.mask for member in found.members] == [DropoutMask(0.2, 7), DropoutMask(0.2, 8)]
-    assert {member.weights for member in found.members} == {
+    (ensemble,) = members(train_folder, settings("mc_dropout", 3, 4, members=2, rate=0.2, seed=7))
+    assert ensemble.member_names == ("mc_dropout_1", "mc_dropout_2")
+    assert [member.mask for member in ensemble.members] == [
+        DropoutMask(0.2, 7),
+        DropoutMask(0.2, 8),
+    ]
+    assert {member.weights for member in ensemble.members} == {
         train_folder / "seed_3" / "average.safetensors"
     }
-    assert len({member.model_sha256 for member in found.members}) == 2
+    assert len({member.model_sha256 for member in ensemble.members}) == 2
 
 
 @pytest.mark.parametrize(

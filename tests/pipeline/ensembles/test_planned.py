@@ -1,4 +1,4 @@
-"""Planned ensembles have the names of those that are made after training."""
+"""Planned ensembles have the names of the ensembles after training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _settings(*overrides: str) -> PipelineConfig:
 
 
 def _train(folder: Path, settings: PipelineConfig) -> None:
-    """Write what stage train would, with models of one number."""
+    """Write the outputs of stage train, with models of one number."""
     for seed in settings.ensemble.seeds:
         part = folder / f"seed_{seed}"
         part.mkdir(parents=True)
@@ -69,7 +69,7 @@ def _names(chosen: Chosen) -> list[list[tuple[str, tuple[str, ...]]]]:
     ],
     ids=" ".join,
 )
-def test_names_are_those_after_training(kind: tuple[str, ...], tmp_path: Path) -> None:
+def test_planned_names_equal_those_after_training(kind: tuple[str, ...], tmp_path: Path) -> None:
     name, *more = kind
     settings = _settings(
         f"ensemble={name}", *more, "+ensemble@ensemble.also.checkpoint_average=checkpoint_average"

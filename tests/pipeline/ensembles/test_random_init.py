@@ -18,14 +18,14 @@ def test_members_are_the_averages_of_the_chosen_seeds_in_their_order(
 ) -> None:
     for seed in (0, 1, 2):
         trained(seed, {AVERAGE: b"weights %d" % seed})
-    (found,) = members(train_folder, settings("random_init", 2, 0))
-    assert (found.kind, found.name) == ("random_init", "random_init")
-    assert [(member.name, member.seed) for member in found.members] == [
+    (ensemble,) = members(train_folder, settings("random_init", 2, 0))
+    assert (ensemble.kind, ensemble.name) == ("random_init", "random_init")
+    assert [(member.name, member.seed) for member in ensemble.members] == [
         ("seed_2", 2),
         ("seed_0", 0),
     ]
-    assert found.members[0].weights == train_folder / "seed_2" / AVERAGE
-    assert found.members[0].update == 60
+    assert ensemble.members[0].weights == train_folder / "seed_2" / AVERAGE
+    assert ensemble.members[0].update == 60
 
 
 def test_checkpoint_average_gives_one_ensemble_per_seed(
@@ -33,8 +33,8 @@ def test_checkpoint_average_gives_one_ensemble_per_seed(
 ) -> None:
     for seed in (1, 2):
         trained(seed, {AVERAGE: b"weights %d" % seed})
-    found = checkpoint_average(train_folder, settings("checkpoint_average", 1, 2))
-    assert [(ensemble.kind, ensemble.name, ensemble.member_names) for ensemble in found] == [
+    ensembles = checkpoint_average(train_folder, settings("checkpoint_average", 1, 2))
+    assert [(ensemble.kind, ensemble.name, ensemble.member_names) for ensemble in ensembles] == [
         ("checkpoint_average", "checkpoint_average.seed_1", ("seed_1",)),
         ("checkpoint_average", "checkpoint_average.seed_2", ("seed_2",)),
     ]

@@ -1,4 +1,4 @@
-"""Settings of ensembles, composed from conf/."""
+"""Settings of ensembles are composed from conf/ and checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_further_ensemble_follows_the_seeds_of_the_main_one(kind: str) -> None
     assert settings.also[kind].name == kind
 
 
-def test_a_further_ensemble_of_the_same_kind_needs_a_name_of_its_own() -> None:
+def test_a_further_ensemble_of_the_same_kind_needs_its_own_name() -> None:
     given = ["+ensemble@ensemble.also.pairs=checkpoint", "ensemble.also.pairs.settings.members=2"]
     with pytest.raises(ConfigError, match=r"ensemble\.also\.pairs: its key must be its name"):
         ensemble(*given[:1])

@@ -10,16 +10,16 @@ from pipeline.ensembles.kinds import snapshot as members
 from pipeline.errors import ConfigError, DataError
 
 
-def test_the_ends_of_the_cycles_are_members(
+def test_checkpoints_at_the_ends_of_cycles_are_members(
     train_folder: Path,
     trained: Callable[..., Path],
     checkpoints: Callable[..., dict[str, bytes]],
     settings: Callable[..., Any],
 ) -> None:
     trained(1, checkpoints({20: 1.0, 40: 2.0, 50: 3.0, 60: 4.0}))
-    (found,) = members(train_folder, settings("snapshot", 1, cycles=3))
-    assert (found.kind, found.name) == ("snapshot", "snapshot.seed_1")
-    assert [member.update for member in found.members] == [20, 40, 60]
+    (ensemble,) = members(train_folder, settings("snapshot", 1, cycles=3))
+    assert (ensemble.kind, ensemble.name) == ("snapshot", "snapshot.seed_1")
+    assert [member.update for member in ensemble.members] == [20, 40, 60]
 
 
 def test_a_run_without_the_end_of_a_cycle_is_rejected(

@@ -23,7 +23,7 @@ _IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_sums() -> None:
-    """Compile before all tests, because hypothesis limits the time of each example."""
+    """Compile before all tests, because Hypothesis limits the time of each example."""
     roc_auc([0], [1])
     average_precision([1], [1])
 
@@ -35,7 +35,7 @@ def evaluation() -> Evaluation:
 
 @pytest.fixture
 def measured() -> MakeMeasured:
-    """Make a decode of given texts, with one measure `u` at B = 1."""
+    """Return a function that makes a decode of texts with one measure `u` at B = 1."""
 
     def make(
         values: Sequence[float],
@@ -45,9 +45,11 @@ def measured() -> MakeMeasured:
         sources: Sequence[str] | None = None,
     ) -> MeasuredDecode:
         cell = Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", signature="sig")
-        said = list(sources or ["a source"] * len(texts))
+        source_texts = list(sources or ["a source"] * len(texts))
         members = ("seed_1", "seed_2")
-        decode = Decode(Path("store.h5"), cell, True, members, said, list(texts), list(references))
+        decode = Decode(
+            Path("store.h5"), cell, True, members, source_texts, list(texts), list(references)
+        )
         reasons = {"u": why_null} if why_null else {}
         return MeasuredDecode(
             decode, [SentenceMeasures(1, 10.0, True, {"u": np.array(values)}, reasons)]
@@ -63,7 +65,7 @@ def rules() -> TokenRules:
 
 @pytest.fixture
 def tokens(measured: MakeMeasured) -> MeasuredTokens:
-    """A decode of four sentences, two of them with missing words, and a measure of its tokens."""
+    """Return a decode of four sentences, two with missing words, and a measure of its tokens."""
     texts = ["turn on the lamp", "turn off", "turn<unk>", None]
     references = ["turn off the lamp", "turn off the lamp", "turn it", "turn"]
     decode = measured([0.0] * 4, texts, references).decode
@@ -71,7 +73,7 @@ def tokens(measured: MakeMeasured) -> MeasuredTokens:
         {
             "sentence_id": np.repeat(np.arange(4), [len(ids) for ids in _IDS]),
             "hypothesis": 0,
-            "position": [place for ids in _IDS for place in range(len(ids))],
+            "position": [position for ids in _IDS for position in range(len(ids))],
             "token_id": [token_id for ids in _IDS for token_id in ids],
             "prex_score": np.linspace(1, 0, 11) ** 2,
         }

@@ -24,7 +24,7 @@ REFERENCES = ["a b c d e", "a c", "a", "b", "a b c d e f", "d c", "a a b", "c d 
 
 
 def drawn(weights):
-    """The sentences of each resample, with repetitions."""
+    """Return the sentences of each resample, with repetitions."""
     return [np.repeat(np.arange(weights.shape[1]), row) for row in weights]
 
 
@@ -38,12 +38,12 @@ def test_weights_are_draws_with_replacement():
 
 def test_weights_and_values_do_not_depend_on_the_chunk_size(monkeypatch):
     values = np.arange(7.0)
-    whole = resample_weights(7, 11, seed=0)
-    draws = resampled_values(weighted_mean(values), whole)
+    weights = resample_weights(7, 11, seed=0)
+    draws = resampled_values(weighted_mean(values), weights)
     monkeypatch.setattr(bootstrap, "_CHUNK_VALUES", 20)
     resample_weights.cache_clear()
-    np.testing.assert_array_equal(resample_weights(7, 11, seed=0), whole)
-    np.testing.assert_array_equal(resampled_values(weighted_mean(values), whole), draws)
+    np.testing.assert_array_equal(resample_weights(7, 11, seed=0), weights)
+    np.testing.assert_array_equal(resampled_values(weighted_mean(values), weights), draws)
 
 
 def test_every_weighted_metric_equals_a_loop_over_resamples():

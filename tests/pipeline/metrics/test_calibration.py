@@ -33,13 +33,13 @@ ITEMS = st.lists(
 
 
 def brute_force(items: list[tuple[float, float, int]]) -> float:
-    """The definition of the calibration error, bin by bin."""
+    """Return the calibration error by its definition, bin by bin."""
     total = 0.0
-    for place in range(10):
+    for index in range(10):
         inside = [
             (confidence, right)
             for confidence, right, _ in items
-            if min(int(confidence * 10), 9) == place
+            if min(int(confidence * 10), 9) == index
         ]
         if inside:
             confidence, right = np.mean(inside, axis=0)
@@ -67,7 +67,7 @@ def test_a_weight_repeats_a_sentence(
         assert np.isnan(value)
 
 
-def test_certainty_is_calibrated_only_if_always_right() -> None:
+def test_certainty_is_calibrated_only_if_it_is_always_right() -> None:
     assert expected_calibration_error([1.0, 1.0], [1, 1]) == 0
     assert expected_calibration_error([1.0, 1.0], [0, 0]) == 100
     assert np.isnan(expected_calibration_error([], []))
@@ -92,14 +92,14 @@ def test_matching_tokens_are_those_kept_by_a_shortest_edit(
     hypothesis: list[int], reference: list[int]
 ) -> None:
     @cache
-    def edits(said: int, meant: int) -> int:
-        if said == 0 or meant == 0:
-            return said + meant
-        other = hypothesis[said - 1] != reference[meant - 1]
+    def edits(n_hypothesis: int, n_reference: int) -> int:
+        if n_hypothesis == 0 or n_reference == 0:
+            return n_hypothesis + n_reference
+        differs = hypothesis[n_hypothesis - 1] != reference[n_reference - 1]
         return min(
-            edits(said - 1, meant) + 1,
-            edits(said, meant - 1) + 1,
-            edits(said - 1, meant - 1) + other,
+            edits(n_hypothesis - 1, n_reference) + 1,
+            edits(n_hypothesis, n_reference - 1) + 1,
+            edits(n_hypothesis - 1, n_reference - 1) + differs,
         )
 
     (kept,) = matching_tokens([hypothesis], [reference])
@@ -111,7 +111,7 @@ def test_matching_tokens_are_those_kept_by_a_shortest_edit(
     assert max(len(hypothesis), len(reference)) - sum(kept) <= distance
 
 
-def test_tokens_that_match_the_reference() -> None:
+def test_tokens_that_match_the_reference_by_hand() -> None:
     hypotheses, references = [[7, 8, 9, 2], [], [1]], [[7, 5, 9, 2], [1], []]
     assert matching_tokens(hypotheses, references) == [[True, False, True, True], [], [False]]
     assert matching_tokens([], []) == []
@@ -158,19 +158,19 @@ def hypothesis(ids: list[int], logprob: list[float]) -> Hypothesis:
 
 @pytest.fixture
 def decode(measured: Any, tmp_path: Path) -> Decode:
-    """A decode of four sentences by a single member; the second one has no hypothesis."""
+    """Return a decode of four sentences by a single member; the second has no hypothesis."""
     path = tmp_path / "store.h5"
     half = float(np.log(0.5))
     first = [hypothesis([4, 5, 2], [half, 5e-3, 2 * half]), hypothesis([9], [half])]
     with StoreWriter(
         path, members=["m"], vocab_size=10, regime="beam", combination="prex"
     ) as store:
-        for place, hypotheses in enumerate(
+        for sentence, hypotheses in enumerate(
             [first, [], [hypothesis([6, 2], [0.0, half])], [hypothesis([2], [half])]]
         ):
-            store.add_sentence(place, "source", "text", hypotheses)
-    made: Decode = measured([0] * 4, ["t", None, "t", "t"], ["t"] * 4).decode
-    return replace(made, path=path, cell=replace(made.cell, hypotheses="-"))
+            store.add_sentence(sentence, "source", "text", hypotheses)
+    decode: Decode = measured([0] * 4, ["t", None, "t", "t"], ["t"] * 4).decode
+    return replace(decode, path=path, cell=replace(decode.cell, hypotheses="-"))
 
 
 def test_best_tokens_are_those_of_first_hypotheses(decode: Decode, tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_best_tokens_of_an_ensemble_come_from_its_measures(decode: Decode, tmp_p
     }
     pd.DataFrame(columns).to_parquet(path)
     for combination, probability in (("prex", [0.25, 1, 1]), ("expr", [0.5, 1, 0])):
-        one = replace(decode, cell=replace(decode.cell, hypotheses=combination))
-        result = best_tokens(one, path)
+        ensemble = replace(decode, cell=replace(decode.cell, hypotheses=combination))
+        result = best_tokens(ensemble, path)
         assert result.sentence.tolist() == [0, 0, 1]
         assert result.token_id.tolist() == [7, 2, 2]
         assert result.probability == pytest.approx(probability)
@@ -201,12 +201,12 @@ def test_best_tokens_of_an_ensemble_come_from_its_measures(decode: Decode, tmp_p
 
 def test_token_forecasts_compare_with_the_forced_reference(decode: Decode, tmp_path: Path) -> None:
     """The sentences of `decode` are references; the second one is missing."""
-    said = BestTokens(
+    best = BestTokens(
         np.array([0, 0, 1, 2, 2, 2]),
         np.array([4, 2, 6, 6, 6, 2]),
         np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4]),
     )
-    result = token_forecasts(said, decode)
+    result = token_forecasts(best, decode)
     assert result.confidence.tolist() == [0.9, 0.8, 0.6, 0.5, 0.4]
     assert result.sentence.tolist() == [0, 0, 2, 2, 2]
     assert result.right[[0, 1, 4]].tolist() == [1, 1, 1]

@@ -24,22 +24,24 @@ from tests.pipeline.toy_task import MEMBERS, Toy
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    made = Toy(tmp_path_factory.mktemp("toy"))
-    made.write()
-    return made
+    toy = Toy(tmp_path_factory.mktemp("toy"))
+    toy.write()
+    return toy
 
 
 @pytest.fixture
 def evidence(toy: Toy) -> TaskEvidence:
-    """Evidence without decodes by subsets of members, which stage metrics leaves out too."""
-    made = toy.evidence()
-    kept = {part: decode for part, decode in made.decodes.items() if decode.cell.ensemble != SUBSET}
-    return replace(made, decodes=kept)
+    """Return evidence without the decodes of subsets of members, as stage metrics does."""
+    evidence = toy.evidence()
+    kept = {
+        part: decode for part, decode in evidence.decodes.items() if decode.cell.ensemble != SUBSET
+    }
+    return replace(evidence, decodes=kept)
 
 
 def cells(evidence: TaskEvidence, evaluation: Evaluation) -> dict[tuple[str, str, str, str], Cell]:
-    made = calibration_cells(evidence.decodes, evidence.uncertainty, evaluation)
-    return {(cell.test_set, cell.ensemble, cell.hypotheses, cell.column): cell for cell in made}
+    result = calibration_cells(evidence.decodes, evidence.uncertainty, evaluation)
+    return {(cell.test_set, cell.ensemble, cell.hypotheses, cell.column): cell for cell in result}
 
 
 def first_tokens(store: Store, sentence: int) -> slice:

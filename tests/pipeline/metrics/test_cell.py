@@ -1,4 +1,4 @@
-"""Cells, their file, their names in tracking, and the headline."""
+"""Cells, their file, their tracked names, and the headline."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_possible_values_are_written(tmp_path: Path) -> None:
         ("mine", None, None),
     ],
 )
-def test_limits_of_possible_values(
+def test_values_beyond_their_limits_are_rejected(
     metric: str, lowest: float | None, highest: float | None, tmp_path: Path
 ) -> None:
     """A value may exceed a limit by rounding."""
@@ -108,7 +108,7 @@ def test_limits_of_possible_values(
                 write(limit + outwards * 2e-9)
 
 
-def test_cells_file_line_by_line(tmp_path: Path) -> None:
+def test_cells_file_has_these_lines(tmp_path: Path) -> None:
     path = tmp_path / "cells.csv"
     cell = Cell(
         *("nmt_ende", "MED", "random_init", "prex", "beam"),
@@ -136,7 +136,7 @@ def test_cells_file_line_by_line(tmp_path: Path) -> None:
     ]
 
 
-def test_number_text_is_that_of_the_papers_file() -> None:
+def test_numbers_are_written_as_in_the_file_of_the_paper() -> None:
     assert [number_text(number) for number in (10.0, 0.5, 1 / 3)] == ["10", "0.5", "0.3333333333"]
 
 
@@ -149,7 +149,9 @@ def test_number_text_is_that_of_the_papers_file() -> None:
         ("x", "-", {"T": "2", "length_norm": "false"}, "m/MED/x_beam/c_T2_no_length_norm"),
     ],
 )
-def test_tracked_names(ensemble: str, hypotheses: str, setting: dict[str, str], name: str) -> None:
+def test_tracked_name_of_a_cell(
+    ensemble: str, hypotheses: str, setting: dict[str, str], name: str
+) -> None:
     cell = Cell("a", "MED", ensemble, hypotheses, "beam", column="c", metric="m", **setting)  # type: ignore[arg-type]
     assert cell.tracked_name == name
 

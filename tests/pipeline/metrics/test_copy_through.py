@@ -44,18 +44,18 @@ def test_a_missing_share_has_a_reason(measured, evaluation):
 
 
 def test_copy_through_becomes_a_measure_at_every_setting(measured):
-    one = with_copy_through(
+    decode = with_copy_through(
         measured([1, 2, 3], ["a b", "x", None], ["r"] * 3, sources=["a c", "y", "z"]),
         source_is_text=True,
     )
-    assert list(one.grid[0].values) == ["u", "copy_through"]
-    np.testing.assert_array_equal(one.grid[0].values["copy_through"], [0.5, 0, np.nan])
+    assert list(decode.grid[0].values) == ["u", "copy_through"]
+    np.testing.assert_array_equal(decode.grid[0].values["copy_through"], [0.5, 0, np.nan])
 
 
 def test_speech_has_no_source_text(measured, evaluation):
     sounds = measured([1, 2, 3], sources=["a.wav", "b.wav", "c.wav"])
-    one = with_copy_through(sounds, source_is_text=False)
-    cells = {cell.column: cell for cell in ood_detection_cells([one], [one], evaluation)}
+    decode = with_copy_through(sounds, source_is_text=False)
+    cells = {cell.column: cell for cell in ood_detection_cells([decode], [decode], evaluation)}
     cell = cells["copy_through"]
     assert (cell.value, cell.reason) == (None, "speech has no source text")
     assert cells["u"].value == 50

@@ -1,4 +1,4 @@
-"""Reading the 1-best hypotheses of stores."""
+"""The 1-best hypotheses of stores are read."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def write_store(folder: Path, part: str, **attributes: object) -> None:
     plain = {name: np.zeros(1) for name in TokenStatistics.__dataclass_fields__}
     of_members = {name: np.zeros((1, n_member)) for name in ("logprob", "entropy_member")}
     statistics = TokenStatistics(**(plain | of_members))
-    one = Hypothesis(np.array([2]), "said", 0.0, True, statistics)
+    hypothesis = Hypothesis(np.array([2]), "text", 0.0, True, statistics)
     with StoreWriter(folder / part / "store.h5", **everything) as store:
-        store.add_sentence(0, "source", "meant", [one])
+        store.add_sentence(0, "source", "reference", [hypothesis])
         store.add_sentence(1, "other", None, [])
 
 
@@ -90,8 +90,8 @@ def test_a_decode_takes_its_key_from_its_store(
     assert cell.also_called == "M N"
     assert decode.members == tuple(attributes["members"])  # type: ignore[arg-type]
     assert decode.sources == ["source", "other"]
-    assert decode.texts == ["said", None]
-    assert decode.references == ["meant", None]
+    assert decode.texts == ["text", None]
+    assert decode.references == ["reference", None]
     assert decode.scorable.tolist() == [True, False]
 
 
@@ -114,7 +114,7 @@ def test_a_store_of_an_unknown_test_set_is_rejected(
         read_decodes(tmp_path, ["part"], "nmt_ende", SETS)
 
 
-def test_reasons_why_no_sentence_is_scorable(measured) -> None:
+def test_decode_without_scorable_sentence_has_a_reason(measured) -> None:
     decode: Decode = measured([1, 2], ["a", None], [None, "b"]).decode
     assert decode.scorable.tolist() == [False, False]
     assert decode.why_not_scorable == "no sentence has both a hypothesis and a reference"

@@ -50,7 +50,7 @@ def test_infinite_uncertainty_ranks_at_the_ends():
 
 
 @pytest.mark.parametrize(("in_domain", "out_of_domain"), [([], [1]), ([1], []), ([], [])])
-def test_one_class_only_is_undefined(in_domain, out_of_domain):
+def test_detection_of_a_single_class_is_undefined(in_domain, out_of_domain):
     assert np.isnan(roc_auc(in_domain, out_of_domain))
 
 

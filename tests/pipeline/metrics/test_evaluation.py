@@ -33,7 +33,7 @@ def test_an_undefined_metric_leaves_the_reason_to_the_caller(evaluation: Evaluat
     assert (cell.value, cell.low, cell.n, cell.spread, cell.reason) == (None, None, 4, None, "")
 
 
-def test_the_mean_over_replicates_has_an_interval_of_its_own(evaluation: Evaluation) -> None:
+def test_the_mean_over_replicates_has_its_own_interval(evaluation: Evaluation) -> None:
     weights = evaluation.weights(EVERY)
     group = [weighted_mean(VALUE), weighted_mean(VALUE[::-1] + 2)]
     cell = evaluation.mean_filled(CELL, group, weights, "NLL")
@@ -44,10 +44,10 @@ def test_the_mean_over_replicates_has_an_interval_of_its_own(evaluation: Evaluat
 
 
 def test_resamples_are_drawn_over_all_sentences_of_the_test_set(evaluation: Evaluation) -> None:
-    whole = resample_weights(4, 30, 0)
-    np.testing.assert_array_equal(evaluation.weights(EVERY), whole)
+    every = resample_weights(4, 30, 0)
+    np.testing.assert_array_equal(evaluation.weights(EVERY), every)
     used = np.array([True, False, True, True])
-    np.testing.assert_array_equal(evaluation.weights(used), whole[:, [0, 2, 3]])
+    np.testing.assert_array_equal(evaluation.weights(used), every[:, [0, 2, 3]])
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_cells_without_interval_have_no_draws(evaluation: Evaluation) -> None:
 
 
 def test_draws_round_trip_through_their_file(tmp_path: Path) -> None:
-    other = Key(*CELL.key)._replace(T="10", test_set="L-FR")
-    draws = {CELL.key: np.arange(3, dtype=np.float32), other: np.ones(3, dtype=np.float32)}
+    second = Key(*CELL.key)._replace(T="10", test_set="L-FR")
+    draws = {CELL.key: np.arange(3, dtype=np.float32), second: np.ones(3, dtype=np.float32)}
     write_draws(tmp_path / "a.parquet", draws)
     write_draws(tmp_path / "b.parquet", {})
     result = read_draws([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     assert {key: values.tolist() for key, values in result.items()} == {
         CELL.key: [0, 1, 2],
-        other: [1, 1, 1],
+        second: [1, 1, 1],
     }
     again = tmp_path / "c.parquet"
     write_draws(again, draws)

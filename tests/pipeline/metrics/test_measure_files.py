@@ -1,4 +1,4 @@
-"""Reading the measures that stage uncertainty wrote."""
+"""Measures of stage uncertainty are read and checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_measures_by_setting_in_the_order_of_sentences(tmp_path: Path) -> None:
     assert (large.setting, small.setting) == ((5, 10.0, False), (1, 10.0, True))
     assert list(small.values) == ["u", "var_p"]
     assert small.values["u"].tolist() == [8, 7]
-    # The variance underflows; its logarithm takes its place.
+    # The variance underflows, so its logarithm replaces it.
     assert small.values["var_p"].tolist() == [-2, -1]
     np.testing.assert_array_equal(large.values["u"], [0.5, np.nan])
     assert small.reason("u") == "no member"

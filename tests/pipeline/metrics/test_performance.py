@@ -1,4 +1,4 @@
-"""Cells of quality, user metrics and likelihood, by hand."""
+"""Cells of quality, metrics of the user, and likelihood, by hand."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ FORCED = Cell("nmt_ende", "MED", "random_init", "reference", "teacher_forcing", 
 
 
 def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
-    """A store of references; a sentence is their probabilities [token, member], or None."""
+    """Write a store of references with the probabilities [token, member] of each sentence."""
     n_member = next((len(sentence[0]) for sentence in sentences if sentence), 2)
-    members = [f"seed_{place}" for place in range(n_member)]
+    members = [f"seed_{index}" for index in range(n_member)]
     settings = {"regime": "teacher_forcing", "combination": "prex", "vocab_size": 9}
     with StoreWriter(path, members=members, **settings) as store:
-        for place, probabilities in enumerate(sentences):
+        for sentence_id, probabilities in enumerate(sentences):
             hypotheses = []
             if probabilities:
                 with np.errstate(divide="ignore"):
@@ -41,7 +41,7 @@ def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
                 hypotheses = [
                     Hypothesis(np.zeros(len(logprob), int), "text", 0.0, True, statistics)
                 ]
-            store.add_sentence(place, "source", "text" if probabilities else None, hypotheses)
+            store.add_sentence(sentence_id, "source", "text" if probabilities else None, hypotheses)
     texts = ["text" if sentence else None for sentence in sentences]
     sources = ["source"] * len(texts)
     return Decode(path, cell, True, tuple(members), sources, texts, texts)
@@ -51,8 +51,8 @@ def named(cells: Any) -> dict[tuple[str, str], Cell]:
     return {(cell.ensemble, cell.hypotheses): cell for cell in cells}
 
 
-def test_likelihoods_of_references(tmp_path: Path, evaluation: Evaluation) -> None:
-    """Members give 1/2 and 1/8, then 1; 1/4 to a single token; the third sentence is missing."""
+def test_likelihoods_of_references_by_hand(tmp_path: Path, evaluation: Evaluation) -> None:
+    """Sentence 1: members give 1/2 and 1/8, then 1. Sentence 2: 1/4. Sentence 3 is missing."""
     sentences = [[[0.5, 0.125], [1.0, 1.0]], None, [[0.25, 0.25]]]
     decode = forced(tmp_path / "a.h5", sentences)
     cells = named(nll_cells([decode], "random_init", evaluation))
@@ -81,7 +81,7 @@ def test_posteriors_differ_along_a_sequence(tmp_path: Path, evaluation: Evaluati
     assert cells["random_init", "expr"].value == pytest.approx(LN2)
 
 
-def test_single_models_have_no_posterior(tmp_path: Path, evaluation: Evaluation) -> None:
+def test_single_members_have_no_posterior(tmp_path: Path, evaluation: Evaluation) -> None:
     for kind in ("single", "checkpoint_average"):
         group = [
             forced(tmp_path / f"{kind}{run}.h5", [[[probability]]], replace(FORCED, ensemble=kind))
@@ -110,14 +110,14 @@ def test_nll_without_references_has_a_reason(tmp_path: Path, evaluation: Evaluat
 
 @pytest.mark.parametrize(
     ("name", "secondary", "value", "value_secondary"),
-    # Words: 3 of 4, 1 of 3, 0 of 2 (smoothed: 1/2), 0 of 1 (1/4) n-grams of order 1 to 4.
-    # Characters: 1 of 7 with the spaces between; n-grams without: 3 of 4, 1 of 3, 0 and 0.
+    # Matching word n-grams of order 1 to 4: 3 of 4, 1 of 3, 0 of 2 (smoothed: 1/2), 0 of 1 (1/4).
+    # Characters: 1 of 7 with spaces; n-grams without spaces: 3 of 4, 1 of 3, 0 and 0.
     [
         ("wer_percent", "cer_percent", 25, 100 / 7),
         ("bleu", "chrf", 100 * (3 / 4 * 1 / 3 * 1 / 4 * 1 / 4) ** 0.25, 100 * (3 / 4 + 1 / 3) / 4),
     ],
 )
-def test_quality_and_its_secondary_metric(
+def test_quality_and_its_secondary_metric_by_hand(
     measured: Any,
     evaluation: Evaluation,
     name: str,
@@ -137,7 +137,7 @@ def test_quality_and_its_secondary_metric(
     assert second.value == pytest.approx(value_secondary)
 
 
-def test_user_metrics(measured: Any, evaluation: Evaluation) -> None:
+def test_metrics_of_the_user_are_cells(measured: Any, evaluation: Evaluation) -> None:
     texts = ["a b", None, "c"], ["r", "r", None]
     decode = measured([0, 0, 0], *texts).decode
     seen = []
@@ -147,12 +147,17 @@ def test_user_metrics(measured: Any, evaluation: Evaluation) -> None:
         return len(hypotheses[0].split())
 
     foreign = replace(decode, in_domain=False, cell=replace(decode.cell, test_set="L-FR"))
-    other = replace(decode, texts=["a b c d", None, "c"])
+    shorter = replace(decode, texts=["a b c d", None, "c"])
     metrics = {"words": words, "broken": lambda *_: np.float32("nan")}
-    mine, broken = extra_cells([decode, foreign, other], metrics, evaluation)
-    assert (mine.value, mine.n, mine.column, mine.metric) == (3, 1, "words", "words")
-    assert mine.spread == pytest.approx(np.sqrt(2))
-    assert mine.signature.endswith("; metric:words")
+    words_cell, broken = extra_cells([decode, foreign, shorter], metrics, evaluation)
+    assert (words_cell.value, words_cell.n, words_cell.column, words_cell.metric) == (
+        3,
+        1,
+        "words",
+        "words",
+    )
+    assert words_cell.spread == pytest.approx(np.sqrt(2))
+    assert words_cell.signature.endswith("; metric:words")
     assert seen == [(["a b"], ["r"]), (["a b c d"], ["r"])]
     assert (broken.value, broken.n, broken.reason) == (None, 1, "broken gave no finite number")
     nothing = replace(decode, references=[None] * 3)
@@ -164,7 +169,7 @@ def test_user_metrics(measured: Any, evaluation: Evaluation) -> None:
 
 
 def test_sentence_nll_of_two_members_by_hand():
-    # One sentence of two tokens; members give 1/2, 1/2 and 1/4, 1.
+    # One sentence of two tokens. The members give 1/2, 1/2 and 1/4, 1.
     logprob = np.log([[0.5, 0.25], [0.5, 1.0]])
     nll = sentence_nll(logprob, np.array([0, 2]))
     assert nll.prex == pytest.approx([-np.log(0.375 * 0.75) / 2])

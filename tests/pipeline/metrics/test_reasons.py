@@ -1,4 +1,4 @@
-"""Cells that cannot be computed give a reason and do not affect other cells."""
+"""A cell that cannot be computed has a reason and does not affect other cells."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def test_a_constant_measure_does_not_affect_another_measure(measured, evaluation
     for decode, varied in ((first, [1.0, 2, 3]), (second, [4.0, 5, 6])):
         values = decode.grid[0].values | {"v": np.array(varied)}
         decode.grid[0] = replace(decode.grid[0], values=values)
-    same, other = ood_detection_cells([first], [second], evaluation)
-    assert (same.value, same.reason) == (50, "the measure is the same for every sentence")
-    assert (other.value, other.reason) == (100, "")
+    constant, varying = ood_detection_cells([first], [second], evaluation)
+    assert (constant.value, constant.reason) == (50, "the measure is the same for every sentence")
+    assert (varying.value, varying.reason) == (100, "")
 
 
 @pytest.mark.parametrize(("text", "values"), [("a", [1]), ("b", [1])])
 def test_a_single_sentence_has_no_interval_and_no_order(measured, evaluation, text, values):
-    one = measured(values, [text], ["a"])
-    quality, secondary = quality_cells([one.decode], evaluation)
+    decode = measured(values, [text], ["a"])
+    quality, secondary = quality_cells([decode.decode], evaluation)
     for cell in (quality, secondary):
         assert cell.value is not None
         assert (cell.low, cell.reason) == (None, "a single sentence has no interval")
-    (prr,) = error_detection_cells([one], evaluation)
+    (prr,) = error_detection_cells([decode], evaluation)
     assert (prr.value, prr.reason) == (None, "a single sentence has no order")
 
 
 def test_equal_errors_only_affect_rejection(measured, evaluation):
-    one = measured([1, 2, 3], ["x y"] * 3, ["a b"] * 3)
-    (prr,) = error_detection_cells([one], evaluation)
+    decode = measured([1, 2, 3], ["x y"] * 3, ["a b"] * 3)
+    (prr,) = error_detection_cells([decode], evaluation)
     assert (prr.value, prr.reason) == (None, "all errors are equal")
-    quality, _ = quality_cells([one.decode], evaluation)
+    quality, _ = quality_cells([decode.decode], evaluation)
     assert (quality.value, quality.low, quality.high) == (0, 0, 0)

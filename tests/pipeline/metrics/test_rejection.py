@@ -14,17 +14,17 @@ ERRORS = st.lists(st.integers(0, 4), min_size=2, max_size=6)
 
 
 def area_under_curve(error, order):
-    """Trapezoids under the mean error after replacing 0 to N sentences."""
+    """Return the area of trapezoids under the mean error after replacing 0 to N sentences."""
     remaining = list(error)
     curve = [sum(remaining) / len(error)]
-    for place in order:
-        remaining[place] = 0
+    for sentence in order:
+        remaining[sentence] = 0
         curve.append(sum(remaining) / len(error))
     return sum((a + b) / 2 for a, b in pairwise(curve)) / len(error)
 
 
 def brute_force(error, uncertainty):
-    """The mean over all orders of decreasing uncertainty."""
+    """Return the mean area over all orders of decreasing uncertainty."""
 
     def allowed(order):
         ranked = [uncertainty[i] for i in order]
@@ -50,7 +50,7 @@ def test_equals_the_mean_over_all_orders_of_ties(error, data):
 
 
 def test_rejection_ratio_by_hand():
-    # If the error 2 is replaced second, the curve is 2/3, 2/3, 0, 0; the oracle's is 2/3, 0, 0, 0.
+    # If error 2 is replaced second, the curve is 2/3, 2/3, 0, 0; the oracle has 2/3, 0, 0, 0.
     assert prediction_rejection_ratio([2, 0, 0], [2, 3, 1]) == pytest.approx(0)
     assert prediction_rejection_ratio([2, 0, 0], [3, 2, 1]) == pytest.approx(100)
     assert prediction_rejection_ratio([2, 0, 0], [1, 2, 3]) == pytest.approx(-100)

@@ -1,4 +1,4 @@
-"""Cells of replicates: one ensemble of checkpoints from each of several training runs."""
+"""Cells of replicates: one checkpoint ensemble from each of several training runs."""
 
 from dataclasses import replace
 
@@ -19,15 +19,17 @@ VALUES = [[0.1, 0.5, 0.9, 0.2], [0.8, 0.1, 0.3, 0.7]]
 
 @pytest.fixture
 def runs(measured):
-    """Two ensembles of checkpoints and their measures on one test set."""
+    """Return a function that makes two checkpoint ensembles and their measures on a test set."""
 
     def make(test_set: str, shift: float):
         replicates = []
         for run, (texts, values) in enumerate(zip(TEXTS, VALUES, strict=True)):
-            one = measured([value * shift for value in values], texts, REFERENCES)
-            cell = replace(one.decode.cell, ensemble="checkpoint", test_set=test_set)
+            decoded = measured([value * shift for value in values], texts, REFERENCES)
+            cell = replace(decoded.decode.cell, ensemble="checkpoint", test_set=test_set)
             members = (f"seed_{run}.last", f"seed_{run}.best")
-            replicates.append(replace(one, decode=replace(one.decode, cell=cell, members=members)))
+            replicates.append(
+                replace(decoded, decode=replace(decoded.decode, cell=cell, members=members))
+            )
         return replicates
 
     return make
@@ -90,9 +92,9 @@ def test_a_run_without_a_measure_is_reported(runs, evaluation):
 
 def test_replicates_keep_their_order_and_have_the_same_sentences(runs):
     first, second = runs("newstest14", 1)
-    other = runs("PRM", 1)
-    result = by_key([first, other[0], second, other[1]], lambda run: run.decode)
-    assert result == [[first, second], other]
+    permuted = runs("PRM", 1)
+    result = by_key([first, permuted[0], second, permuted[1]], lambda run: run.decode)
+    assert result == [[first, second], permuted]
     short = replace(second.decode, texts=["a"])
     with pytest.raises(DataError, match=r"same sentences \(got \[1, 4\] sentences\)"):
         common_cell([first.decode, short])
@@ -113,6 +115,6 @@ def test_the_signature_of_replicates_says_what_was_counted(runs, ensemble, membe
     assert len(digest) == 12
 
 
-def test_an_ensemble_alone_keeps_the_signature_of_its_decode(runs):
-    (one, _) = runs("PRM", 1)
-    assert common_cell([one.decode]) == one.decode.cell
+def test_single_ensemble_keeps_the_signature_of_its_decode(runs):
+    (ensemble, _) = runs("PRM", 1)
+    assert common_cell([ensemble.decode]) == ensemble.decode.cell

@@ -28,7 +28,7 @@ RELEASED = Rules("floor-1.1", "shifted", "trapezoid")
 TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "so right"]
 
 
-def test_correct_rules_alone() -> None:
+def test_default_has_the_correct_rules_only() -> None:
     for name in ("bleu", "wer_percent"):
         (rule,) = rejection_rules(QUALITIES[name], CORRECT_RULES)
         assert (rule.metric, rule.signature) == ("prr", f"PRR|error:sentence-{name}|ties:mean")
@@ -36,7 +36,7 @@ def test_correct_rules_alone() -> None:
     assert (precision.metric, precision.signature) == ("aupr", "AP|ties:together")
 
 
-def test_released_rules_one_by_one_and_together() -> None:
+def test_released_rules_are_added_singly_and_together() -> None:
     signatures = {
         rule.metric: rule.signature for rule in rejection_rules(QUALITIES["bleu"], RELEASED)
     }
@@ -60,7 +60,7 @@ def test_errors_and_scores_of_rejection_rules() -> None:
     correct, floor = [100, 0, 100], [-10, 0, 100 - 110 / 2**0.5]
     assert errors["prr"] == errors["prr_shifted"] == pytest.approx(correct)
     assert errors["prr_sbleu_floor"] == errors["prr_released"] == pytest.approx(floor)
-    # Remaining errors: 6, 4, 4, 0; random 6, 4, 2, 0; oracle 6, 2, 0, 0. Shifted: without the last.
+    # Remaining errors: 6, 4, 4, 0; random 6, 4, 2, 0; oracle 6, 2, 0, 0. Shifted omits the last.
     exact, shifted = (
         point_estimate(rule.score([4, 0, 2], [1, 2, 3]), 3)
         for rule in rejection_rules(
@@ -72,7 +72,7 @@ def test_errors_and_scores_of_rejection_rules() -> None:
 
 
 def test_scores_of_precision_rules() -> None:
-    """One error, ranked second of two: precision 1/2, or a straight line from 0 to it."""
+    """One error is ranked second of two: precision is 1/2, or a straight line from 0 to 1/2."""
     average, trapezoid = (
         point_estimate(rule.score([0, 1], [2, 1], None), 2) for rule in precision_rules(RELEASED)
     )
@@ -97,7 +97,7 @@ def test_floor_smoothing_is_that_of_the_released_code(
 
 
 def by_its_curves(error: list[float], order: list[int]) -> float:
-    """Area under the mean error after replacing 0 to N - 1 sentences."""
+    """Return the area under the mean error after replacing 0 to N - 1 sentences."""
     rest = [sum(error[i] for i in order[done:]) for done in range(len(order))]
     return float(np.trapezoid(rest))
 
@@ -156,7 +156,7 @@ def test_released_rules_are_added_to_the_correct_rule() -> None:
     assert [rule.metric for rule in precision_rules(RELEASED)] == ["aupr", "aupr_trapezoid"]
 
 
-def test_cells_of_released_rules_have_metrics_of_their_own(measured, evaluation) -> None:
+def test_cells_of_released_rules_have_their_own_metrics(measured, evaluation) -> None:
     texts, references = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "so right"]
     cells = {
         cell.metric: cell

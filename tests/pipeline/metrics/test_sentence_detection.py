@@ -1,4 +1,4 @@
-"""Which decodes have detection cells, and which in-domain decode they are compared with."""
+"""Detection cells: which decodes have them, and which in-domain decode is the reference."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def test_each_search_is_compared_with_the_in_domain_decode_of_its_ensemble(
     forced = {"regime": "teacher_forcing", "hypotheses": "reference"}
     decodes = {
         "in": decode("MED", {}),
-        "in.other": decode("MED", {"ensemble": "checkpoint"}),
+        "in.checkpoint": decode("MED", {"ensemble": "checkpoint"}),
         "out": decode("L-FR", {}),
         "forced.in": decode("MED", forced),
         "forced.out": decode("L-FR", forced),
-        # Single models and samples have no measures.
+        # Single members and samples have no measures.
         "single": decode("MED", {"ensemble": "single", "hypotheses": "-"}, PAIR[:1]),
         "sample": decode("MED", {"regime": "sample"}),
     }
     values = {
         "in": [1.0, 9.0, 5.0],
-        "in.other": [9.0, 1.0, 5.0],
+        "in.checkpoint": [9.0, 1.0, 5.0],
         "out": [2.0, 9.0, 10.0],
         "forced.in": [1.0, 2.0, 3.0],
         "forced.out": [0.0, 2.5, 0.0],
@@ -88,10 +88,10 @@ def test_each_search_is_compared_with_the_in_domain_decode_of_its_ensemble(
         (*french, "roc_auc", "copy_through"),
         ("L-FR", "random_init", "teacher_forcing", "roc_auc", "u"),
     }
-    # Errors are 0, 100 and in between: the first measure ranks like the oracle.
+    # Errors are 0, 100 and in between. The first measure ranks like the oracle.
     assert cells[*med, "prr", "u"].value == pytest.approx(100)
     assert cells["MED", "checkpoint", "beam", "prr", "u"].value < 0
-    # Against 1, 9, 5: 2 is greater than one of them, 9 than two and a half, 10 than all three.
+    # Compared with 1, 9, 5: 2 exceeds one of them, 9 exceeds two and ties with one, 10 exceeds all.
     assert cells[*french, "roc_auc", "u"].value == pytest.approx(100 * (1 + 2.5 + 3) / 9)
     forced_cell = cells["L-FR", "random_init", "teacher_forcing", "roc_auc", "u"]
     assert forced_cell.value == pytest.approx(100 * 2 / 9)
@@ -132,7 +132,7 @@ def test_missing_measures_are_reported(tmp_path: Path, evaluation: Evaluation) -
 
 
 def test_token_cells_are_of_ensembles_that_searched(tmp_path: Path, evaluation: Evaluation) -> None:
-    """Two runs of one kind are replicates; forced and single decodes have no cell."""
+    """Two ensembles of one kind are replicates; forced and single decodes have no cell."""
     decodes = {
         "a": decode("MED", {}),
         "b": decode("MED", {}, ("seed_3", "seed_4")),
@@ -170,7 +170,7 @@ def test_error_detection_uses_scored_sentences(measured, evaluation):
         ([1, 2], ["a", "b"], ["a", "b"], 2, "all errors are equal"),
     ],
 )
-def test_says_why_there_is_no_value(measured, evaluation, values, texts, references, n, reason):
+def test_missing_value_has_a_reason(measured, evaluation, values, texts, references, n, reason):
     (cell,) = error_detection_cells([measured(values, texts, references)], evaluation)
     assert (cell.value, cell.n, cell.reason) == (None, n, reason)
 
@@ -197,12 +197,12 @@ def test_a_single_sentence_of_a_class_has_a_value_and_no_interval(evaluation: Ev
 
 
 def test_a_setting_that_one_class_lacks_has_a_reason(evaluation: Evaluation) -> None:
-    """Only equal settings are compared; the in-domain set has T = 1, the other T = 10."""
-    here, other = _measured(1.0, 2.0), _measured(3.0, 0.5)
-    first = replace(here, grid=[replace(here.grid[0], temperature=1.0)])
-    (cell,) = ood_detection_cells([first], [other], evaluation)
+    """Only equal settings are compared; the in-domain set has T = 1, the OOD set T = 10."""
+    in_domain, ood = _measured(1.0, 2.0), _measured(3.0, 0.5)
+    first = replace(in_domain, grid=[replace(in_domain.grid[0], temperature=1.0)])
+    (cell,) = ood_detection_cells([first], [ood], evaluation)
     assert (cell.value, cell.T) == (None, "10")
     assert cell.reason == "the in-domain set lacks this measure"
-    both = replace(first, grid=[*first.grid, *here.grid])
-    (cell,) = ood_detection_cells([both], [other], evaluation)
+    both = replace(first, grid=[*first.grid, *in_domain.grid])
+    (cell,) = ood_detection_cells([both], [ood], evaluation)
     assert cell.value == 50

@@ -12,7 +12,7 @@ def by_column(group, rules, evaluation):
     return {cell.column: cell for cell in token_error_cells(group, rules, evaluation)}
 
 
-def test_average_precision_error_rate_and_deletions(tokens, rules, evaluation):
+def test_average_precision_error_rate_and_deletions_by_hand(tokens, rules, evaluation):
     cells = by_column([tokens], rules, evaluation)
     assert list(cells) == [
         *("prex_score", "token_error_rate_percent", "deleted_words_percent"),
@@ -55,18 +55,18 @@ def test_missing_words_are_detected_by_the_token_that_follows(tokens, rules, eva
 
 
 def test_the_mean_of_several_ensembles_has_a_spread(tokens, rules, evaluation):
-    other = replace(tokens, tokens=tokens.tokens.assign(prex_score=1.0))
+    constant = replace(tokens, tokens=tokens.tokens.assign(prex_score=1.0))
     for column in ("prex_score", "prex_score_word_max"):
-        cell = by_column([tokens, other], rules, evaluation)[column]
+        cell = by_column([tokens, constant], rules, evaluation)[column]
         alone = [
             by_column([measured_tokens], rules, evaluation)[column].value
-            for measured_tokens in (tokens, other)
+            for measured_tokens in (tokens, constant)
         ]
         assert cell.value == pytest.approx(np.mean(alone))
         assert cell.spread == pytest.approx(np.std(alone, ddof=1))
 
 
-def test_says_why_there_is_no_value(tokens, rules, evaluation):
+def test_missing_value_has_a_reason(tokens, rules, evaluation):
     right = replace(tokens.decode, references=[*tokens.decode.texts[:3], None])
     cells = by_column([replace(tokens, decode=right)], rules, evaluation)
     assert cells["prex_score"].reason == "no token is an error"

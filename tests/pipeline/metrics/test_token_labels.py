@@ -66,7 +66,7 @@ def test_tokens_that_do_not_spell_the_hypothesis_are_rejected(tokens, rules):
 def test_dictionary_and_best_hypotheses_are_read(tmp_path: Path, tokens, rules) -> None:
     dictionary = tmp_path / "dict.en.txt"
     assert token_rules(dictionary, "nist", with_eos=False) is None
-    lines = "".join(f"{piece} 1\n" for piece in rules.subwords[4:])
+    lines = "".join(f"{subword} 1\n" for subword in rules.subwords[4:])
     dictionary.write_text(lines, encoding="utf-8")
     assert token_rules(dictionary, "nist", with_eos=False) == rules
     path = tmp_path / "token.parquet"

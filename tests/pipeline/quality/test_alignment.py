@@ -76,7 +76,7 @@ def test_a_missing_word_is_before_the_next_word_or_the_end(path: str, missing: l
 
 
 @pytest.mark.parametrize(
-    ("pieces", "words"),
+    ("subwords", "words"),
     [
         (["▁turn", "▁the", "▁la", "mp"], [0, 1, 2, 2]),
         (["turn", "▁", "on"], [0, 1, 1]),
@@ -87,5 +87,5 @@ def test_a_missing_word_is_before_the_next_word_or_the_end(path: str, missing: l
         ([], []),
     ],
 )
-def test_subwords_belong_to_words(pieces: list[str], words: list[int]) -> None:
-    assert word_of_token(pieces) == words
+def test_subwords_belong_to_words(subwords: list[str], words: list[int]) -> None:
+    assert word_of_token(subwords) == words

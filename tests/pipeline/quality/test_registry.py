@@ -1,4 +1,4 @@
-"""The errors of sentences that prediction rejection uses."""
+"""Errors of sentences for prediction rejection are percentages."""
 
 import pytest
 

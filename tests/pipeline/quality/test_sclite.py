@@ -1,4 +1,4 @@
-"""sclite if it is installed, and stand-in programs that print its format."""
+"""sclite if it is installed, or stand-in programs that print its format."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pipeline.quality.alignment import nist_paths, sclite_paths
 
 REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
 HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]
-# Reads both files and aligns sentences of equal length, in the format of sclite.
+# Read both files and align sentences of equal length in the format of sclite.
 pytestmark = pytest.mark.process  # runs a stand-in of the program
 
 STAND_IN = """#!/bin/sh
 [ "$1" = sclite ] || exit 3
 paste -d '|' reference hypothesis | awk -F '|' '{
-    n = split($1, said, " ");
-    printf "<PATH id=\\"%s\\" word_cnt=\\"1\\">\\n", said[n];
+    n = split($1, words, " ");
+    printf "<PATH id=\\"%s\\" word_cnt=\\"1\\">\\n", words[n];
     for (i = 1; i < n; i++) printf "%sC,\\"x\\",\\"x\\"", (i > 1 ? ":" : "");
     printf "\\n</PATH>\\n"
 }'

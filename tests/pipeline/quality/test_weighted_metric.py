@@ -9,7 +9,7 @@ from pipeline.quality.weighted_metric import mean_of_metrics, point_estimate, ra
 WEIGHTS = np.array([[1.0, 1, 1], [0, 3, 0], [2, 0, 1], [0, 0, 0]])
 
 
-def test_a_weighted_mean() -> None:
+def test_weighted_mean_by_hand() -> None:
     means = weighted_mean(np.array([1.0, 2, 6]))(WEIGHTS)
     assert means[:3].tolist() == [3, 2, 8 / 3]
     assert np.isnan(means[3])
@@ -26,7 +26,7 @@ def test_the_point_estimate_counts_each_sentence_once() -> None:
     assert np.isnan(point_estimate(weighted_mean(np.empty(0)), 0))
 
 
-def test_the_mean_of_metrics() -> None:
+def test_mean_of_metrics_by_hand() -> None:
     parts = [weighted_mean(np.array(values)) for values in ([1.0, 2, 3], [3.0, 6, 9], [2.0, 1, 0])]
     assert mean_of_metrics(parts)(WEIGHTS[:2]).tolist() == [3, 3]
     assert mean_of_metrics(parts[:1]) is parts[0]

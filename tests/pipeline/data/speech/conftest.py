@@ -1,4 +1,4 @@
-"""Speech without a synthesiser: tones in the published layouts, and a stand-in for espeak-ng."""
+"""Speech without a synthesiser: noise in audio files, and a stand-in for espeak-ng."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.stdout.buffer.write(header + struct.pack(f"<{len(samples)}h", *samples))
 
 @pytest.fixture
 def write_audio() -> WriteAudio:
-    """Write so many seconds of noise at 16 kHz, in the format that the name ends in."""
+    """Return a function that writes seconds of noise at 16 kHz in the format of the suffix."""
 
     def write(path: Path, seconds: float) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write_audio() -> WriteAudio:
 
 @pytest.fixture
 def fake_espeak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An espeak-ng on the PATH whose voice is a sawtooth."""
+    """Put an espeak-ng on the PATH whose voice is a sawtooth."""
     program = tmp_path / "bin" / "espeak-ng"
     program.parent.mkdir()
     program.write_text(_FAKE_ESPEAK, encoding="utf-8")

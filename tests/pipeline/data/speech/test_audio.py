@@ -24,7 +24,7 @@ def _tone(rate_hz: int, seconds: float = 1.0, loudness: float = 0.3) -> NDArray[
         ("clip.mp3", 24000, 1, None),
     ],
 )
-def test_any_file_gives_the_same_tone(
+def test_every_format_gives_the_same_tone(
     tmp_path: Path, name: str, rate_hz: int, channels: int, subtype: str | None
 ) -> None:
     path = tmp_path / name
@@ -36,7 +36,7 @@ def test_any_file_gives_the_same_tone(
     assert ("resampled" in audio.notes) == (rate_hz != 8000)
     assert abs(len(audio.samples) - 8000) <= 1
     middle = slice(1000, 7000)
-    # MP3 is lossy, and may be late by a sample or two.
+    # MP3 is lossy and can be shifted by a sample or two.
     tolerance = 0.1 if name.endswith("mp3") else 0.01
     assert np.abs(audio.samples[middle] - _tone(8000)[middle]).max() < tolerance
 
@@ -51,7 +51,7 @@ def test_truncated_files_are_faulty_and_have_no_samples(tmp_path: Path, name: st
     assert not len(audio.samples)
 
 
-def test_what_is_no_audio_is_named(tmp_path: Path) -> None:
+def test_file_without_audio_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("turn the lamp on\n")
     (tmp_path / "nothing.wav").write_bytes(b"")
     soundfile.write(tmp_path / "no_samples.wav", _tone(8000, 0), 8000)
@@ -70,7 +70,7 @@ def test_clipped_audio_is_used_and_flagged(tmp_path: Path) -> None:
     assert len(audio.samples) == 8000
 
 
-def test_a_stretch_is_cut_out_and_must_lie_in_the_file(tmp_path: Path) -> None:
+def test_segment_is_cut_out_and_must_be_within_the_file(tmp_path: Path) -> None:
     path = tmp_path / "long.wav"
     sound = np.concatenate([np.zeros(8000, dtype=np.float32), _tone(8000)])
     soundfile.write(path, sound, 8000)

@@ -21,17 +21,19 @@ def test_transcripts_are_words_in_lower_case(text: str, words: str) -> None:
     assert spoken_words(text) == words
 
 
-def test_source_of_a_segment_says_where_it_stands() -> None:
+def test_source_of_a_segment_has_its_times() -> None:
     assert Utterance("a/b.wav", None).source == "a/b.wav"
     assert Utterance("b.wav", "x", 1.5, 2.25).source == "b.wav#t=1.50,2.25"
 
 
 def test_corpora_are_merged_below_their_common_folder(tmp_path: Path) -> None:
     parts = [
-        SpeechCorpus("n", "l", "d", tmp_path / one, [Utterance("x.wav", one)], left_out={"y": "z"})
-        for one in ("one", "two")
+        SpeechCorpus(
+            "n", "l", "d", tmp_path / name, [Utterance("x.wav", name)], left_out={"y": "z"}
+        )
+        for name in ("first", "second")
     ]
-    whole = merged(parts)
-    assert whole.folder == tmp_path.resolve()
-    assert [utterance.file for utterance in whole.utterances] == ["one/x.wav", "two/x.wav"]
-    assert whole.left_out == {"one/y": "z", "two/y": "z"}
+    corpus = merged(parts)
+    assert corpus.folder == tmp_path.resolve()
+    assert [utterance.file for utterance in corpus.utterances] == ["first/x.wav", "second/x.wav"]
+    assert corpus.left_out == {"first/y": "z", "second/y": "z"}

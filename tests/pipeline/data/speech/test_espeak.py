@@ -23,7 +23,7 @@ def _data(downloads: Path, packages: Path | None = None, *, pin: bool = False) -
     return DataConfig(downloads=str(downloads), packages=where, pin=pin)
 
 
-def test_the_systems_espeak_is_used_where_there_is_one(fake_espeak: Path, tmp_path: Path) -> None:
+def test_installed_espeak_is_used(fake_espeak: Path, tmp_path: Path) -> None:
     espeak = find_espeak(_data(tmp_path))
     assert espeak.program == str(fake_espeak)
     assert espeak.packages["espeak-ng"] == {"version": "9.9", "sha256": file_sha256(fake_espeak)}
@@ -31,7 +31,7 @@ def test_the_systems_espeak_is_used_where_there_is_one(fake_espeak: Path, tmp_pa
     assert (len(samples), rate_hz) == (11025, 22050)
 
 
-def test_without_espeak_and_apt_one_sentence_names_the_package(
+def test_without_espeak_and_apt_the_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -39,13 +39,13 @@ def test_without_espeak_and_apt_one_sentence_names_the_package(
         find_espeak(_data(tmp_path / "downloads"))
 
 
-def test_an_espeak_that_does_not_run_is_named(fake_espeak: Path, tmp_path: Path) -> None:
+def test_espeak_that_does_not_run_is_named(fake_espeak: Path, tmp_path: Path) -> None:
     fake_espeak.write_text("#!/bin/sh\necho libX.so: not found >&2\nexit 127\n")
     with pytest.raises(MachineError, match=r"does not run \(libX\.so: not found\)\. Install it"):
         find_espeak(_data(tmp_path))
 
 
-def test_packages_are_unpacked_once_with_the_libraries_that_the_system_lacks(
+def test_packages_are_unpacked_once_with_missing_libraries(
     fake_espeak: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debs, downloads = tmp_path / "debs", tmp_path / "down loads"
@@ -68,7 +68,7 @@ def test_packages_are_unpacked_once_with_the_libraries_that_the_system_lacks(
             deb.replace(downloads / deb.name)
     apt = fake_espeak.with_name("apt-get")
     apt.write_text(
-        '#!/bin/sh\nfor one in "$@"; do case "$one" in -oDir::Cache=*) cache="${one#*=}";; esac; '
+        '#!/bin/sh\nfor arg in "$@"; do case "$arg" in -oDir::Cache=*) cache="${arg#*=}";; esac; '
         f'done\ncase "$*" in *install*) cp "{debs}"/libneeded1_*.deb "$cache/archives/";; esac\n'
     )
     apt.chmod(0o755)
@@ -82,14 +82,12 @@ def test_packages_are_unpacked_once_with_the_libraries_that_the_system_lacks(
     assert find_espeak(_data(downloads)) == espeak
 
 
-def test_what_espeak_cannot_read_is_named(fake_espeak: Path) -> None:
+def test_text_that_espeak_cannot_read_is_named(fake_espeak: Path) -> None:
     with pytest.raises(DataError, match=r"'no' in the voice mute \(no such voice\)"):
         Espeak(str(fake_espeak), {}, {}).speak("no", Voice("mute", 1, 1))
 
 
-def test_synthesis_is_made_once_and_goes_on_where_it_stopped(
-    fake_espeak: Path, tmp_path: Path
-) -> None:
+def test_synthesis_is_cached_and_resumes(fake_espeak: Path, tmp_path: Path) -> None:
     espeak = find_espeak(_data(tmp_path))
     prompts = [Prompt(f"number {number}", _VOICE, 10.0, number) for number in range(4)]
     folder = synthesise("set", prompts, espeak, 8000, tmp_path / "a b")
@@ -103,11 +101,11 @@ def test_synthesis_is_made_once_and_goes_on_where_it_stopped(
     assert synthesise("set", prompts, espeak, 8000, tmp_path / "a b") == folder
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
     assert (folder / "00001.wav").stat().st_mtime == 1
-    other = [*prompts[:3], prompts[3]._replace(text="another")]
-    assert synthesise("set", other, espeak, 8000, tmp_path / "a b") != folder
+    changed = [*prompts[:3], prompts[3]._replace(text="another")]
+    assert synthesise("set", changed, espeak, 8000, tmp_path / "a b") != folder
 
 
-def test_noise_is_what_was_asked_for(fake_espeak: Path, tmp_path: Path) -> None:
+def test_noise_has_the_requested_level(fake_espeak: Path, tmp_path: Path) -> None:
     espeak = find_espeak(_data(tmp_path))
     sounds = []
     for ratio_db in (None, 20.0):

@@ -12,7 +12,7 @@ from tests.pipeline.data.speech.conftest import WriteAudio
 _NITE = 'xmlns:nite="http://nite.sourceforge.net/"'
 
 
-def test_librispeech(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_librispeech_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     chapter = tmp_path / "1089" / "134686"
     for number in (0, 1, 10):
         write_audio(chapter / f"1089-134686-{number:04d}.flac", 0.5)
@@ -38,7 +38,7 @@ def test_librispeech_line_of_another_chapter_is_refused(
         read_speech(tmp_path, "mine")
 
 
-def test_common_voice_in_any_language(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_common_voice_is_read_in_any_language(tmp_path: Path, write_audio: WriteAudio) -> None:
     write_audio(tmp_path / "clips" / "one.mp3", 0.5)
     write_audio(tmp_path / "clips" / "two.mp3", 0.5)
     tsv = tmp_path / "test.tsv"
@@ -66,13 +66,13 @@ def test_common_voice_in_any_language(tmp_path: Path, write_audio: WriteAudio) -
         ("path\tsentence\nx.mp3\tone\n", "no utterance \\(1 left out\\)"),
     ],
 )
-def test_common_voice_that_breaks_its_rules(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_common_voice_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.tsv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_speech(tmp_path / "x.tsv", "mine")
 
 
-def test_plain_folder(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_plain_folder_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     for name in ("b.wav", "a/c.FLAC", "a/d.mp3"):
         write_audio(tmp_path / name, 0.5)
     (tmp_path / "b.txt").write_text("Turn the\nlamp ON.\n")
@@ -87,7 +87,7 @@ def test_plain_folder(tmp_path: Path, write_audio: WriteAudio) -> None:
     assert corpus.left_out == {"gone.txt": "transcript without audio"}
 
 
-def test_stm(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     write_audio(tmp_path / "audio" / "EN2002a.wav", 9)
     (tmp_path / "eval.stm").write_text(
         ";; a comment\n"
@@ -119,13 +119,13 @@ def _write_ami(folder: Path) -> None:
         '<w nite:id="B.w3">it\'s</w><w nite:id="B.w4">red</w></nite:root>'
     )
     segment = '<segment nite:id="s{}" transcriber_start="{}" transcriber_end="{}">{}</segment>'
-    child = '<nite:child href="ES2004a.B.words.xml#id(B.w{})..id(B.w{})"/>'
-    one = '<nite:child href="ES2004a.B.words.xml#id(B.w{})"/>'
+    span = '<nite:child href="ES2004a.B.words.xml#id(B.w{})..id(B.w{})"/>'
+    word = '<nite:child href="ES2004a.B.words.xml#id(B.w{})"/>'
     (folder / "segments" / "ES2004a.B.segments.xml").write_text(
         f"<nite:root {_NITE}>"
-        + segment.format(0, "1.0", "3.5", child.format(0, 3))
-        + segment.format(1, "4.0", "5.0", one.format(4))
-        + segment.format(2, "5.0", "6.0", one.format(2))
+        + segment.format(0, "1.0", "3.5", span.format(0, 3))
+        + segment.format(1, "4.0", "5.0", word.format(4))
+        + segment.format(2, "5.0", "6.0", word.format(2))
         + "</nite:root>"
     )
     (folder / "segments" / "ES2004b.A.segments.xml").write_text(f"<nite:root {_NITE}/>")
@@ -135,7 +135,7 @@ def _write_ami(folder: Path) -> None:
     )
 
 
-def test_ami_takes_the_speakers_own_headset(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_ami_uses_the_headset_of_the_speaker(tmp_path: Path, write_audio: WriteAudio) -> None:
     _write_ami(tmp_path / "manual")
     audio = tmp_path / "amicorpus" / "ES2004a" / "audio"
     write_audio(audio / "ES2004a.Mix-Headset.wav", 7)
@@ -156,15 +156,15 @@ def test_ami_takes_the_speakers_own_headset(tmp_path: Path, write_audio: WriteAu
     }
 
 
-def test_ami_that_breaks_its_rules(tmp_path: Path, write_audio: WriteAudio) -> None:
+def test_invalid_ami_is_refused(tmp_path: Path, write_audio: WriteAudio) -> None:
     _write_ami(tmp_path)
     write_audio(tmp_path / "ES2004a.Mix-Headset.wav", 7)
     words = tmp_path / "words" / "ES2004a.B.words.xml"
-    whole = words.read_text()
-    words.write_text(whole.replace("B.w4", "B.w9"))
+    content = words.read_text()
+    words.write_text(content.replace("B.w4", "B.w9"))
     with pytest.raises(DataError, match=r"refers to unknown words \(.*B\.w4"):
         read_speech(tmp_path, "AMI")
-    words.write_text(whole[:-20])
+    words.write_text(content[:-20])
     with pytest.raises(DataError, match=r"words\.xml: damaged XML"):
         read_speech(tmp_path, "AMI")
     words.unlink()
@@ -172,7 +172,7 @@ def test_ami_that_breaks_its_rules(tmp_path: Path, write_audio: WriteAudio) -> N
         read_speech(tmp_path, "AMI")
 
 
-def test_no_speech_at_all_is_refused(tmp_path: Path) -> None:
+def test_folder_without_speech_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no utterance \(0 left out\)"):
         read_speech(tmp_path, "mine")
     with pytest.raises(DataError, match=r"no such file or folder"):

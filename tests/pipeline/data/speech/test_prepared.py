@@ -1,4 +1,4 @@
-"""Which units the transcripts of a corpus are cut into."""
+"""Transcripts are cut into subwords of the chosen kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N_UNIT = 44
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
-def test_units_are_of_the_kind_that_is_set(kind: str) -> None:
+def test_subwords_are_of_the_chosen_kind(kind: str) -> None:
     corpus = SpeechCorpus("n", "l", "d", Path(), [Utterance("x.wav", text) for text in TEXTS])
     units = learn_speech_subwords(SpeechDataConfig(unit_kind=kind, vocabulary_size=N_UNIT), corpus)
     expected = {

@@ -36,7 +36,7 @@ def test_prompts_are_unpacked_once_without_silence(tmp_path: Path, write_audio: 
     ] == ["digits/1.wav"]
 
 
-def test_package_without_prompts_and_no_package(tmp_path: Path) -> None:
+def test_missing_package_and_package_without_prompts_have_reasons(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=rf"has no {NAME}_\*\.deb"):
         read_prompts(_data(tmp_path), "fr", "prompts")
     build_deb(tmp_path, NAME, {"usr/share/doc/copyright": "x"})

@@ -21,11 +21,11 @@ TEXTS = [
 UNITS = learn_subwords(TEXTS, 100)
 
 
-def test_same_texts_same_bytes() -> None:
+def test_same_texts_give_the_same_bytes() -> None:
     assert learn_subwords(TEXTS, 100).model == UNITS.model
 
 
-def test_unigram_model_differs_from_bpe_and_gives_the_text_back() -> None:
+def test_unigram_model_differs_from_bpe_and_restores_the_text() -> None:
     bpe, unigram, again = (
         learn_subwords(TEXTS, 38, required_characters="q", model_type=model_type)
         for model_type in ("bpe", "unigram", "unigram")
@@ -37,29 +37,29 @@ def test_unigram_model_differs_from_bpe_and_gives_the_text_back() -> None:
 
 
 @given(st.lists(st.sampled_from(" ".join(TEXTS).split()), min_size=1).map(" ".join))
-def test_pieces_give_the_text_back(text: str) -> None:
+def test_subwords_restore_the_text(text: str) -> None:
     assert detokenise(UNITS.subwords(text)) == text
 
 
 @pytest.mark.parametrize("space", ["\r", "\u2028", "\x85", "\f", "\t", "  ", "\u00a0"])
-def test_white_space_of_any_kind_is_a_space_to_the_model(space: str) -> None:
+def test_any_white_space_is_a_space_to_the_model(space: str) -> None:
     assert UNITS.subwords(f"Open{space}the door") == UNITS.subwords("Open the door")
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t"])
-def test_blank_text_has_no_pieces(blank: str) -> None:
+def test_blank_text_has_no_subwords(blank: str) -> None:
     assert UNITS.subwords(blank) == []
     assert detokenise([]) == ""
 
 
-def test_vocabulary_holds_every_piece_of_the_text_and_no_control_symbol() -> None:
+def test_vocabulary_has_every_subword_and_no_control_symbol() -> None:
     vocabulary = UNITS.vocabulary()
     assert len(vocabulary) == len(set(vocabulary)) == 97
-    assert {piece for text in TEXTS for piece in UNITS.subwords(text)} <= set(vocabulary)
+    assert {subword for text in TEXTS for subword in UNITS.subwords(text)} <= set(vocabulary)
     assert not {"<unk>", "<s>", "</s>"} & set(vocabulary)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files_restore_the_model(tmp_path: Path) -> None:
     UNITS.write(tmp_path / "model", tmp_path / "vocab")
     units = SentencePieceModel((tmp_path / "model").read_bytes())
     assert units.subwords(TEXTS[0]) == UNITS.subwords(TEXTS[0])
@@ -73,13 +73,13 @@ def test_counts_are_in_the_order_of_the_vocabulary() -> None:
 
 
 @pytest.mark.parametrize("size", [64, 10_000])
-def test_size_that_does_not_suit_the_text_is_named(size: int) -> None:
+def test_vocabulary_size_that_does_not_suit_the_text_is_named(size: int) -> None:
     texts = TEXTS if size > 64 else [chr(0x4E00 + number) for number in range(100)]
     with pytest.raises(ConfigError, match=rf"^data\.vocabulary_size: does not suit .*got {size}"):
         learn_subwords(texts, size)
 
 
-def test_even_sample_is_everything_until_there_is_too_much_and_then_of_both_sides() -> None:
+def test_sample_has_all_lines_up_to_the_limit_and_then_both_sides() -> None:
     sides = [f"{language} {number}" for number in range(100) for language in ("de", "en")]
     assert list(evenly_spaced(sides, 200, 200)) == sides
     sample = list(evenly_spaced(sides, 200, 60))

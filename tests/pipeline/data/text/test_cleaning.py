@@ -70,7 +70,7 @@ def test_each_rule_drops_and_counts(rule: str, en: str, de: str) -> None:
     assert sum(counts.values()) == 2  # one read, one dropped
 
 
-def test_duplicates_go_by_the_english_side_and_the_first_stays() -> None:
+def test_duplicates_of_the_english_side_are_dropped_except_the_first() -> None:
     sentences = [
         _sentence("Open the door.", "Öffnen Sie die Tür."),
         _sentence("Open the Door.", "Machen Sie die Tür auf."),
@@ -80,7 +80,7 @@ def test_duplicates_go_by_the_english_side_and_the_first_stays() -> None:
     assert (counts["read"], counts["dropped_duplicate"], counts["kept"]) == (2, 1, 1)
 
 
-def test_a_dropped_sentence_is_no_reason_to_drop_its_like() -> None:
+def test_dropped_sentence_does_not_count_as_a_duplicate() -> None:
     kept, _ = clean(
         [
             _sentence("Open the door.", "Open the door."),
@@ -98,7 +98,7 @@ def test_length_limits_are_inclusive() -> None:
     assert counts["kept"] == 1
 
 
-def test_every_rule_has_a_count_even_where_nothing_was_read() -> None:
+def test_every_rule_has_a_count_even_for_empty_input() -> None:
     _, counts = clean([], LENGTH)
     assert set(counts) == {"read", "kept", *(f"dropped_{rule}" for rule in RULES)}
 
@@ -118,7 +118,7 @@ def test_sentences_pass_one_at_a_time() -> None:
 
 
 @given(st.lists(st.text(max_size=3)))
-def test_a_text_is_new_once(texts: list[str]) -> None:
+def test_text_is_new_only_once(texts: list[str]) -> None:
     seen, known = SeenTexts(), set[str]()
     for text in texts:
         assert seen.add(text) == (text not in known)
@@ -126,7 +126,7 @@ def test_a_text_is_new_once(texts: list[str]) -> None:
     assert len(seen) == len(known)
 
 
-def test_memory_is_a_few_hash_sizes_a_text() -> None:
+def test_memory_is_a_few_hash_sizes_per_text() -> None:
     tracemalloc.start()
     seen = SeenTexts()
     assert all(seen.add(f"text {number}") for number in range(20_000))
@@ -151,25 +151,25 @@ PROFILE = profile_of(SENTENCES, ["de", "en", "fr"])
 
 
 @pytest.mark.parametrize("language", ["de", "en", "fr"])
-def test_each_side_is_in_its_own_language_and_in_no_other(language: str) -> None:
+def test_side_is_recognised_as_its_own_language_only(language: str) -> None:
     for own, text in SENTENCES[0].text.items():
         assert PROFILE.is_other_language(text.lower().split(), language) == (own != language)
 
 
 @pytest.mark.parametrize("text", ["", "Zyx Wvu", "7 8 : 9 !", "the", "der"])
-def test_little_evidence_decides_nothing(text: str) -> None:
+def test_short_text_is_not_decided(text: str) -> None:
     assert not any(
         PROFILE.is_other_language(text.lower().split(), language) for language in ("de", "en", "fr")
     )
 
 
-def test_unknown_language_and_a_single_language_decide_nothing() -> None:
+def test_unknown_language_and_a_single_language_are_not_decided() -> None:
     assert not PROFILE.is_other_language(["this", "is", "the", "rest"], "it")
     alone = profile_of(SENTENCES, ["en"])
     assert not alone.is_other_language(["das", "ist", "die"], "en")
 
 
-def test_a_few_sides_in_a_wrong_language_are_found_all_the_same() -> None:
+def test_few_sides_in_a_wrong_language_are_recognised() -> None:
     english = SENTENCES[0].text["en"]
     words = english.lower().split()
     wrong = AlignedSentence("page", {"de": english, "en": english, "fr": english})
@@ -178,7 +178,7 @@ def test_a_few_sides_in_a_wrong_language_are_found_all_the_same() -> None:
     assert not profile.is_other_language(words, "en")
 
 
-def test_profile_of_a_corpus_is_of_all_its_sides(help_packages: Path, tmp_path: Path) -> None:
+def test_profile_of_a_corpus_covers_all_its_sides(help_packages: Path, tmp_path: Path) -> None:
     data = DataConfig(downloads=str(tmp_path), packages=str(help_packages), pin=False)
     profile = learn_profile(read_game_dialogue(data, ["de", "en", "fr"]))
     assert profile.is_other_language(["so", "why", "is", "it"], "de")
@@ -193,25 +193,26 @@ def near_duplicates(texts: list[str], held_out: list[str], jaccard: float) -> li
 _TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9).map(" ".join), max_size=8)
 
 
-def test_overlap_is_of_lower_cased_words_without_punctuation() -> None:
+def test_overlap_ignores_case_and_punctuation() -> None:
     texts = ["The red door opens here!", "A red door opens here", "Something else"]
     assert near_duplicates(texts, ["the red door opens here."], 0.8) == [True, False, False]
     assert near_duplicates(texts, ["the red door opens here."], 0.6) == [True, True, False]
 
 
-def test_threshold_itself_counts() -> None:
+def test_overlap_equal_to_the_threshold_counts() -> None:
     assert near_duplicates(["a b c d"], ["a b c d e"], 0.8) == [True]
 
 
 @given(_TEXTS, _TEXTS, st.sampled_from([0.1, 0.25, 0.5, 2 / 3, 0.8, 1.0]))
-def test_index_finds_what_comparing_every_pair_finds(
+def test_index_agrees_with_comparing_every_pair(
     texts: list[str], held_out: list[str], jaccard: float
 ) -> None:
     def near(text: str) -> bool:
         words = set(text.split())
-        others = [set(other.split()) for other in held_out]
+        held_out_words = [set(sentence.split()) for sentence in held_out]
         return any(
-            words & other and len(words & other) / len(words | other) >= jaccard for other in others
+            words & known and len(words & known) / len(words | known) >= jaccard
+            for known in held_out_words
         )
 
     assert near_duplicates(texts, held_out, jaccard) == [near(text) for text in texts]

@@ -30,7 +30,7 @@ from pipeline.data.text.corpus import (
         ("", []),
     ],
 )
-def test_sentences(text: str, sentences: list[str]) -> None:
+def test_text_is_split_into_sentences(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences
 
 
@@ -76,18 +76,18 @@ def test_sets_have_their_size_and_share_no_page() -> None:
     assert held.pages == test_pages | dev_pages
 
 
-def test_same_seed_same_pages_whatever_the_order_of_the_corpus() -> None:
+def test_same_seed_holds_out_the_same_pages_in_any_order() -> None:
     pages = hold_out(SENTENCES, 10, 7, seed=0).pages
     assert hold_out(SENTENCES[::-1], 10, 7, seed=0).pages == pages
     assert hold_out(SENTENCES, 10, 7, seed=1).pages != pages
 
 
-def test_too_small_a_corpus_gives_short_sets() -> None:
+def test_small_corpus_gives_smaller_sets() -> None:
     held = hold_out(SENTENCES[:8], test_sentences=5, dev_sentences=5, seed=0)
     assert (len(held.test), len(held.dev)) == (5, 0)
 
 
-def test_few_pages_are_in_memory_whatever_the_length_of_the_corpus() -> None:
+def test_memory_holds_few_pages_of_a_corpus_of_any_length() -> None:
     alive: set[int] = set()
     most = 0
 
@@ -108,7 +108,7 @@ def test_few_pages_are_in_memory_whatever_the_length_of_the_corpus() -> None:
     assert most < 50
 
 
-def test_no_page_is_held_out_of_nothing() -> None:
+def test_empty_corpus_holds_out_no_page() -> None:
     held = hold_out(SENTENCES, test_sentences=0, dev_sentences=0, seed=0)
     assert (held.test, held.dev, held.pages) == ([], [], frozenset())
 
@@ -120,14 +120,14 @@ def _sentences(n_sentence: int) -> list[AlignedSentence]:
     ]
 
 
-def test_sentences_come_back_as_often_as_asked(tmp_path: Path) -> None:
+def test_stored_sentences_can_be_read_repeatedly(tmp_path: Path) -> None:
     spool = SpooledSentences(tmp_path / "s", ["de", "en"])
     spool.write(_sentences(5))
     assert list(spool) == list(spool) == _sentences(5)
     assert len(spool) == 5
 
 
-def test_choice_is_seeded_keeps_the_order_and_no_more_than_there_are(tmp_path: Path) -> None:
+def test_choice_is_seeded_ordered_and_limited_by_the_corpus(tmp_path: Path) -> None:
     spool = SpooledSentences(tmp_path / "s", ["de", "en"])
     chosen = []
     for seed in (0, 0, 1):
@@ -142,11 +142,11 @@ def test_choice_is_seeded_keeps_the_order_and_no_more_than_there_are(tmp_path: P
     assert len(list(spool)) == len(spool) == 5
 
 
-def test_a_generator_of_any_length_passes_through_little_memory(tmp_path: Path) -> None:
+def test_generator_of_any_length_needs_little_memory(tmp_path: Path) -> None:
     spool = SpooledSentences(tmp_path / "s", ["de", "en"])
-    one = AlignedSentence("p", {"de": "Satz " * 20, "en": "sentence " * 20})
+    sentence = AlignedSentence("p", {"de": "Satz " * 20, "en": "sentence " * 20})
     tracemalloc.start()
-    spool.write(one for _ in range(50_000))
+    spool.write(sentence for _ in range(50_000))
     assert sum(1 for _ in spool) == 50_000
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()

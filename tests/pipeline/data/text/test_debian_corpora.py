@@ -23,7 +23,7 @@ def _data(packages: Path, downloads: Path) -> DataConfig:
     return DataConfig(downloads=str(downloads), packages=str(packages), pin=False)
 
 
-def test_book_section_gives_its_elements_in_order() -> None:
+def test_elements_of_a_book_section_are_read_in_order() -> None:
     page = """<head><title>no</title></head><div class="navheader"><p>no</p></div>
       <h2><a id="one"></a>Chapter\u00a01. Basics</h2><div class="toc"><div><dt>no</dt></div></div>
       <p>Use <code>apt</code>
@@ -51,7 +51,7 @@ def test_book_is_joined_on_section_and_position(help_packages: Path, tmp_path: P
 
 
 @pytest.mark.process
-def test_section_with_other_elements_in_one_language_is_left_out(tmp_path: Path) -> None:
+def test_section_with_different_elements_is_left_out(tmp_path: Path) -> None:
     for language, last in (("en", "<p>B.</p>"), ("de", "")):
         page = f'<a id="one"></a><p>A.</p>{last}<a id="two"></a><p>C.</p>'
         path = f"usr/share/debian-reference/ch01.{language}.html"
@@ -72,7 +72,7 @@ def test_books_that_share_no_section_are_refused(tmp_path: Path) -> None:
 LANGUAGES = ["de", "en", "fr"]
 
 
-def test_help_page_gives_text_by_element_id() -> None:
+def test_text_of_a_help_page_is_read_by_element_id() -> None:
     page = """<h1 id="head">A &amp; B</h1><p>no id</p><div id="not_text">x</div>
       <p id="one"><a name="x"></a>Use <span class="emph">the
         filter</span>. <img src="x"></p>

@@ -38,12 +38,12 @@ def test_every_pair_has_the_same_test_and_dev_sentences(
 
 
 def test_training_shares_no_page_with_test_and_dev(help_packages: Path, tmp_path: Path) -> None:
-    made = _make(help_packages, tmp_path, "de")
-    held_out = {sentence.page for sentence in made.test + made.dev}
-    assert not held_out & {sentence.page for sentence in made.train}
+    data = _make(help_packages, tmp_path, "de")
+    held_out = {sentence.page for sentence in data.test + data.dev}
+    assert not held_out & {sentence.page for sentence in data.train}
 
 
-def test_what_has_nearly_held_out_is_dropped_from_training_and_counted(
+def test_near_duplicates_of_held_out_sentences_are_dropped_and_counted(
     help_packages: Path, tmp_path: Path
 ) -> None:
     loose, strict = (_make(help_packages, tmp_path, "de", jaccard) for jaccard in (1, 0.7))
@@ -79,15 +79,15 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
     task = TaskConfig(name="t", source_language="en", target_language="de")
     train = SpooledSentences(folder / "train.jsonl", ["de", "en"])
     tracemalloc.start()
-    made = make_parallel_data(data, task, {"en", "de"}, 0, train)
+    parallel = make_parallel_data(data, task, {"en", "de"}, 0, train)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(made.train) > 0.9 * n_line
+    assert len(parallel.train) > 0.9 * n_line
     return peak_bytes
 
 
-def test_memory_grows_by_a_hash_a_line_and_not_by_its_text(tmp_path: Path) -> None:
-    _peak_bytes(tmp_path, 500)  # what is imported and compiled once
+def test_memory_grows_by_one_hash_per_line_and_not_by_the_text(tmp_path: Path) -> None:
+    _peak_bytes(tmp_path, 500)  # imports and compiles once
     short, long = _peak_bytes(tmp_path, 2000), _peak_bytes(tmp_path, 8000)
     bytes_a_pair = 2 * 30 * 7
     assert (long - short) / 6000 < bytes_a_pair / 4

@@ -23,7 +23,9 @@ def _write(cache: Path, name: str, file: str, text: str) -> None:
     ("name", "stem", "ending"),
     [("wmt14", "wmt14", "ref"), ("wmt21", "wmt21", "ref-A"), ("wmt14/full", "wmt14_full", "ref")],
 )
-def test_source_and_first_reference(cache: Path, name: str, stem: str, ending: str) -> None:
+def test_source_and_first_reference_are_read(
+    cache: Path, name: str, stem: str, ending: str
+) -> None:
     _write(cache, name, f"{stem}.en-de.src", "a\nb\n")
     _write(cache, name, f"{stem}.en-de.{ending}", "A\nB\n")
     corpus = read_sacrebleu(name, ("en", "de"))
@@ -33,7 +35,7 @@ def test_source_and_first_reference(cache: Path, name: str, stem: str, ending: s
 
 
 @pytest.mark.usefixtures("cache")
-def test_set_that_was_not_fetched_is_named_with_the_command() -> None:
+def test_missing_sacrebleu_set_is_named_with_the_command() -> None:
     with pytest.raises(DataError, match=r"wmt14\.en-de\.src .*Run sacrebleu -t wmt14 -l en-de"):
         read_sacrebleu("wmt14", ("en", "de"))
 
@@ -45,7 +47,7 @@ def _chapter(root: Path, lines: str) -> Path:
     return path
 
 
-def test_transcripts_of_a_subset_in_lower_case(tmp_path: Path) -> None:
+def test_transcripts_of_a_subset_are_in_lower_case(tmp_path: Path) -> None:
     _chapter(tmp_path, "84-121-0000 GO DO YOU HEAR\n84-121-0001 HE'S GONE\n")
     corpus = read_transcripts(tmp_path, "test-clean")
     assert [(paragraph.page, paragraph.sentences) for paragraph in corpus.paragraphs()] == [
@@ -61,7 +63,7 @@ def test_folder_without_transcripts_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["", "84-121-0000", "84-122-0000 NOT OF THIS CHAPTER"])
-def test_line_of_another_form_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
+def test_malformed_line_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
     path = _chapter(tmp_path, f"84-121-0000 FINE\n{line}\n")
     with pytest.raises(DataError, match=rf"{path.name}, line 2: must be an utterance id"):
         list(read_transcripts(tmp_path, "test-clean").paragraphs())

@@ -23,7 +23,7 @@ def _write(prefix: Path, sides: Mapping[str, str]) -> str:
     return str(prefix)
 
 
-def test_files_give_the_pair_and_what_else_is_there(tmp_path: Path) -> None:
+def test_files_provide_the_pair_and_further_languages(tmp_path: Path) -> None:
     data = DataConfig(
         source="files",
         corpus="mine",
@@ -37,7 +37,7 @@ def test_files_give_the_pair_and_what_else_is_there(tmp_path: Path) -> None:
     assert text.dev is None
 
 
-def test_sacrebleu_gives_the_test_set_and_files_the_rest(
+def test_sacrebleu_provides_the_test_set_and_files_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SACREBLEU", str(tmp_path))
@@ -81,7 +81,7 @@ def _make(
         ("spoken", {"librispeech_subset": "test-clean"}, "Fish Fillets NG dialogue"),
     ],
 )
-def test_sets_of_another_corpus_are_cleaned_and_cut(
+def test_sets_of_another_corpus_are_cleaned_and_limited(
     help_packages: Path, tmp_path: Path, kind: str, settings: dict[str, str], name: str
 ) -> None:
     own = _make(tmp_path, help_packages, kind=kind, **settings)
@@ -92,12 +92,12 @@ def test_sets_of_another_corpus_are_cleaned_and_cut(
     assert own.counts["kept"] == 24
 
 
-def test_spoken_set_without_a_folder_and_without_a_stand_in_is_absent(tmp_path: Path) -> None:
+def test_spoken_set_without_folder_and_stand_in_is_absent(tmp_path: Path) -> None:
     absent = _make(tmp_path, kind="spoken", librispeech_subset="test-other", stand_in=False)
     assert absent == "data.librispeech names no folder with LibriSpeech's test-other"
 
 
-def test_transcripts_do_not_serve_another_source_language(tmp_path: Path) -> None:
+def test_transcripts_in_another_language_are_not_used(tmp_path: Path) -> None:
     absent = _make(
         tmp_path,
         kind="spoken",
@@ -108,7 +108,7 @@ def test_transcripts_do_not_serve_another_source_language(tmp_path: Path) -> Non
     assert absent == "LibriSpeech is English and the task translates from de"
 
 
-def test_the_users_own_set_is_taken_line_by_line_and_what_is_cut_is_counted(
+def test_user_test_set_keeps_every_line_and_counts_the_omitted_ones(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "med.en").write_text("a\n\na\nd\n")
@@ -123,7 +123,7 @@ def test_the_users_own_set_is_taken_line_by_line_and_what_is_cut_is_counted(
     assert own.counts["dropped_over_the_most"] == 1
 
 
-def test_the_users_own_set_may_lack_references(tmp_path: Path) -> None:
+def test_user_test_set_may_lack_references(tmp_path: Path) -> None:
     (tmp_path / "med.en").write_text("a\n")
     own = _make(tmp_path, kind="files", path=str(tmp_path / "med"))
     assert isinstance(own, OwnSentences)
@@ -133,12 +133,12 @@ def test_the_users_own_set_may_lack_references(tmp_path: Path) -> None:
 def _write_khresmoi(folder: Path) -> None:
     for part, count in (("dev", 2), ("test", 3)):
         for language in ("en", "de"):
-            lines = [f"{language} {part} {place}." for place in range(count)]
+            lines = [f"{language} {part} {index}." for index in range(count)]
             path = folder / f"khresmoi-summary-{part}.{language}"
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def test_khresmoi_is_used_line_by_line(tmp_path: Path) -> None:
+def test_khresmoi_keeps_every_line(tmp_path: Path) -> None:
     _write_khresmoi(tmp_path)
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         settings = typed(compose("pipeline", [f"data.khresmoi={tmp_path}"]))
@@ -148,9 +148,9 @@ def test_khresmoi_is_used_line_by_line(tmp_path: Path) -> None:
     own = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
     assert not isinstance(own, str)
     assert [sentence.text for sentence in own.sentences] == [
-        {"en": f"en {part} {place}.", "de": f"de {part} {place}."}
+        {"en": f"en {part} {index}.", "de": f"de {part} {index}."}
         for part, count in (("dev", 2), ("test", 3))
-        for place in range(count)
+        for index in range(count)
     ]
     (tmp_path / "khresmoi-summary-test.de").unlink()
     with pytest.raises(DataError, match=r"khresmoi-summary-test\.de: no such file"):

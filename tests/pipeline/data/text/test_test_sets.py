@@ -36,7 +36,7 @@ _UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
 HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS_OF, seed=0)
 
 
-def test_held_out_rows_are_source_and_reference_in_order() -> None:
+def test_held_out_rows_have_source_and_reference_in_order() -> None:
     rows = make_rows("newstest14", config.TestSetConfig(kind="held_out"), HELD_OUT)
     assert [row.id for row in rows] == [0, 1, 2]
     assert rows[0].source == "Open the door."
@@ -51,7 +51,7 @@ def test_other_side_takes_the_source_from_another_language() -> None:
     assert rows[0].reference == "Tür öffnen."
 
 
-def test_permuted_leaves_out_what_has_no_other_order_and_numbers_on() -> None:
+def test_permuted_omits_sentences_without_another_order_and_has_no_gaps_in_ids() -> None:
     rows = make_rows("PRM", config.TestSetConfig(kind="permuted"), HELD_OUT)
     originals = [_UNITS.subwords(sentence.text["en"]) for sentence in SENTENCES]
     permutable = [subwords for subwords in originals if len(set(subwords[:-1])) > 1]
@@ -63,7 +63,7 @@ def test_permuted_leaves_out_what_has_no_other_order_and_numbers_on() -> None:
         assert row.source.endswith(".")
 
 
-def test_other_side_may_take_its_reference_from_another_language_too() -> None:
+def test_other_side_can_take_its_reference_from_another_language() -> None:
     settings = config.TestSetConfig(kind="other_side", language="fr", reference_language="en")
     rows = make_rows("L-FREN", settings, HELD_OUT)
     assert (rows[0].source, rows[0].reference) == ("Ouvrez la porte.", "Open the door.")
@@ -81,19 +81,19 @@ def test_typos_keep_the_reference_and_truncation_does_not() -> None:
         assert short.reference is short.reference_pieces is None
 
 
-def test_sentence_without_a_reference_has_none() -> None:
+def test_missing_reference_stays_missing() -> None:
     spoken = HeldOutText([AlignedSentence("a", {"en": "so there"})], TASK, _UNITS_OF, seed=0)
     (row,) = make_rows("LTC", config.TestSetConfig(kind="spoken"), spoken)
     assert row.reference is row.reference_pieces is None
 
 
-def test_set_in_a_language_that_the_text_lacks_is_absent_with_a_reason() -> None:
+def test_set_in_a_missing_language_is_absent_with_a_reason() -> None:
     settings = config.TestSetConfig(kind="other_side", language="fr")
     assert reason_absent(settings, frozenset({"en", "fr"}), "mine") is None
     assert reason_absent(settings, frozenset({"en", "de"}), "mine") == "mine has no side in fr"
 
 
-def test_set_without_a_sentence_is_refused() -> None:
+def test_empty_set_is_refused() -> None:
     none_left = HeldOutText([AlignedSentence("a", {"en": ".", "de": "y"})], TASK, _UNITS_OF, seed=0)
     with pytest.raises(
         DataError, match=r"task\.test_sets\.PRM: no sentence is left of 1 \(permuted\)"
@@ -101,13 +101,13 @@ def test_set_without_a_sentence_is_refused() -> None:
         make_rows("PRM", config.TestSetConfig(kind="permuted"), none_left)
 
 
-def test_languages_of_a_task() -> None:
+def test_languages_of_a_task_include_those_of_its_test_sets() -> None:
     sets = {"L-FR": config.TestSetConfig(kind="other_side", language="fr")}
     task = TaskConfig(name="t", source_language="en", target_language="de", test_sets=sets)
     assert languages_needed(task) == {"en", "de", "fr"}
 
 
-def test_rows_survive_a_file_whatever_the_white_space_in_them(tmp_path: Path) -> None:
+def test_rows_with_any_white_space_survive_a_file(tmp_path: Path) -> None:
     rows = list(task_rows(None, HELD_OUT))
     write_rows(tmp_path / "new" / "set.jsonl", rows)
     assert read_rows(tmp_path / "new" / "set.jsonl") == rows
@@ -117,28 +117,30 @@ _PIECES = st.lists(st.sampled_from(["▁a", "▁b", "c", "d", ",", ".", "▁?"])
 
 
 @given(_PIECES, st.integers(0, 5), st.integers(0, 5))
-def test_permutation(pieces: list[str], seed: int, sentence: int) -> None:
-    permuted = permute(pieces, seed, sentence)
-    assert permute(pieces, seed, sentence) == permuted
-    end = len(pieces)
-    while end and pieces[end - 1] in (".", "▁?"):
+def test_permutation_keeps_subwords_and_the_end(
+    subwords: list[str], seed: int, sentence: int
+) -> None:
+    permuted = permute(subwords, seed, sentence)
+    assert permute(subwords, seed, sentence) == permuted
+    end = len(subwords)
+    while end and subwords[end - 1] in (".", "▁?"):
         end -= 1
     if permuted is None:
-        assert len(set(pieces[:end])) < 2
+        assert len(set(subwords[:end])) < 2
         return
-    assert permuted != pieces
-    assert Counter(permuted) == Counter(pieces)
-    assert permuted[end:] == pieces[end:]
+    assert permuted != subwords
+    assert Counter(permuted) == Counter(subwords)
+    assert permuted[end:] == subwords[end:]
 
 
-def test_order_is_the_same_on_every_machine() -> None:
-    pieces = ["▁Open", "▁the", "▁red", "▁door", "."]
-    assert permute(pieces, 0, 0) == ["▁the", "▁door", "▁red", "▁Open", "."]
+def test_permutation_is_the_same_on_every_machine() -> None:
+    subwords = ["▁Open", "▁the", "▁red", "▁door", "."]
+    assert permute(subwords, 0, 0) == ["▁the", "▁door", "▁red", "▁Open", "."]
 
 
 def test_seed_and_sentence_change_the_order() -> None:
-    pieces = [f"▁{number}" for number in range(20)]
-    orders = {tuple(permute(pieces, *key) or ()) for key in ((0, 0), (1, 0), (0, 1))}
+    subwords = [f"▁{number}" for number in range(20)]
+    orders = {tuple(permute(subwords, *key) or ()) for key in ((0, 0), (1, 0), (0, 1))}
     assert len(orders) == 3
 
 
@@ -149,7 +151,7 @@ def test_sentence_without_another_order_has_none() -> None:
 
 
 @given(st.text(alphabet="ab 1.é", max_size=30), st.integers(0, 3), st.integers(0, 3))
-def test_typing_errors(text: str, seed: int, sentence: int) -> None:
+def test_typing_errors_keep_words_and_are_seeded(text: str, seed: int, sentence: int) -> None:
     misspelt = misspell(text, seed, sentence)
     assert misspell(text, seed, sentence) == misspelt
     if not any(character.isalpha() for character in text):
@@ -171,7 +173,7 @@ def test_one_letter_in_ten_has_a_typing_error() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "bc", "d."]), max_size=12), st.integers(0, 3))
-def test_cut_keeps_the_beginning(words: list[str], seed: int) -> None:
+def test_truncation_keeps_the_beginning(words: list[str], seed: int) -> None:
     cut = cut_short(" ".join(words), seed, 0)
     assert cut == cut_short(" ".join(words), seed, 0)
     if len(words) < 2:

@@ -22,7 +22,7 @@ def _units(path: Path, content: str | bytes) -> list[dict[str, str]]:
     return list(iterate_translation_units(path, {"en", "de"}))
 
 
-def test_units_in_the_languages_asked_for(tmp_path: Path) -> None:
+def test_units_are_read_in_the_requested_languages(tmp_path: Path) -> None:
     expected = [{"en": "Use the door & go", "de": "Nimm die Tür"}]
     assert _units(tmp_path / "a.tmx", _HEAD + _UNIT + _END) == expected
     zipped = gzip.compress((_HEAD + _UNIT + _END).encode())
@@ -42,7 +42,7 @@ def test_entities_are_refused(tmp_path: Path) -> None:
         _units(tmp_path / "a.tmx", elsewhere)
 
 
-def test_what_is_no_whole_tmx_file_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_damaged_file_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.tmx: not a complete TMX file .*line 6"):
         _units(tmp_path / "a.tmx", _HEAD + _UNIT)
     with pytest.raises(DataError, match="not a complete TMX file"):
@@ -59,7 +59,7 @@ def test_unit_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path) 
         _units(tmp_path / "a.tmx", long)
 
 
-def test_a_large_memory_passes_through_little_memory(tmp_path: Path) -> None:
+def test_large_translation_memory_needs_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(_HEAD + _UNIT * 10_000 + _END, encoding="utf-8")
     tracemalloc.start()

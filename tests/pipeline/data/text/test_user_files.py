@@ -17,14 +17,14 @@ def _texts(where: str, *languages: str) -> list[dict[str, str]]:
     return [sentence.text for sentence in align(corpus.paragraphs(), sorted(languages), Counter())]
 
 
-def test_prefix_finds_plain_and_gzipped_sides(tmp_path: Path) -> None:
+def test_prefix_matches_plain_and_gzipped_sides(tmp_path: Path) -> None:
     (tmp_path / "news: 日本.en").write_text("a b\nc\n", encoding="utf-8")
     (tmp_path / "news: 日本.de.gz").write_bytes(gzip.compress(b"A B\nC\n"))
     expected = [{"en": "a b", "de": "A B"}, {"en": "c", "de": "C"}]
     assert _texts(str(tmp_path / "news: 日本"), "en", "de") == expected
 
 
-def test_a_path_may_hold_the_language_anywhere(tmp_path: Path) -> None:
+def test_path_may_contain_the_language_anywhere(tmp_path: Path) -> None:
     for language in ("en", "de", "fr"):
         folder = tmp_path / language
         folder.mkdir()
@@ -33,7 +33,7 @@ def test_a_path_may_hold_the_language_anywhere(tmp_path: Path) -> None:
     assert _texts(where, "en", "de", "fr") == [{"en": "en 1", "de": "de 1", "fr": "fr 1"}]
 
 
-def test_translation_memory(tmp_path: Path) -> None:
+def test_translation_memory_is_read(tmp_path: Path) -> None:
     path = tmp_path / "memory.tmx"
     unit = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv></tu>'
     path.write_text(f"<tmx><body>{unit}</body></tmx>")
@@ -45,13 +45,13 @@ def test_translation_memory(tmp_path: Path) -> None:
         read_user_files("mine", str(path), ["en", "de"], [])
 
 
-def test_missing_side_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_missing_side_is_named_with_the_paths_that_were_tried(tmp_path: Path) -> None:
     (tmp_path / "news.en").write_text("a\n")
     with pytest.raises(DataError, match=r"no text in de\. Provide .*news\.de or"):
         read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
 
 
-def test_case_11_unequal_sides_are_refused_before_any_line_is_given(tmp_path: Path) -> None:
+def test_case_11_unequal_sides_are_refused_before_the_first_line(tmp_path: Path) -> None:
     (tmp_path / "news.en").write_text("a\nb\n")
     (tmp_path / "news.de").write_text("A\n")
     with pytest.raises(DataError, match=r"got 2 and 1\)\. Line 2 has no counterpart"):
@@ -75,14 +75,14 @@ def _write(path: Path, content: str) -> Path:
     return path
 
 
-def test_case_11_unequal_counts_name_both_and_the_line_that_went_astray(tmp_path: Path) -> None:
+def test_case_11_unequal_counts_name_both_and_the_first_suspicious_line(tmp_path: Path) -> None:
     source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
     reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
     with pytest.raises(DataError, match=r"got 4 and 3\)\. Line 3 is the first suspicious one"):
         check_parallel([source, reference])
 
 
-def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path: Path) -> None:
+def test_case_11_without_a_suspicious_line_the_first_extra_line_is_named(tmp_path: Path) -> None:
     source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
     with pytest.raises(DataError, match=r"got 3 and 2\)\. Line 3 has no counterpart \('c'\)"):
         check_parallel([source, reference])
@@ -90,6 +90,6 @@ def test_case_11_where_nothing_looks_odd_the_line_past_the_end_is_named(tmp_path
         check_parallel([reference, source])
 
 
-def test_empty_file_is_refused_beside_another(tmp_path: Path) -> None:
+def test_empty_side_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"s: the file is empty"):
         check_parallel([_write(tmp_path / "s", ""), _write(tmp_path / "r", "")])
