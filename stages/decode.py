@@ -84,7 +84,7 @@ def _root(config: PipelineConfig) -> Path:
 def _folder(
     config: PipelineConfig, inputs: Inputs, plan: list[Part], beside: dict[str, Any]
 ) -> PartFolder:
-    """The folder of all parts; only those of the plan have a digest."""
+    """The folder of all parts; only the parts of the plan have a digest."""
     parts = {part.name: inputs.provenance(part) for part in plan}
     return PartFolder(_root(config), "decode", parts, beside)
 

@@ -104,7 +104,7 @@ def check_present(data: DataConfig, task: TaskConfig) -> None:
 
 
 def size_differences(task_name: str, counts: Mapping[str, Any]) -> list[str]:
-    """Describe each set whose size is not the paper's. `counts` are those of a manifest."""
+    """Describe each set whose size differs from the paper's; `counts` as in a manifest."""
     differences = []
     for name, size, corpus, tolerance in _sizes(task_name, counts):
         if abs(size - corpus.sentences) > tolerance * corpus.sentences:

@@ -1,4 +1,4 @@
-"""The subwords of a task: learnt from its training data, or those of imported models."""
+"""The subwords of a task: learnt from its training data, or imported with trained models."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class LearntSubwords:
     train: SpooledSentences
 
     def models(self, languages: Iterable[str]) -> Mapping[str, SubwordModel]:
-        """Map each language to its subword model, which is the same for all."""
+        """Map each language to the subword model of all languages."""
         return dict.fromkeys(languages, self.model)
 
     def source_vocabulary(self) -> Sequence[str]:
@@ -191,7 +191,7 @@ def write_learnt_model(
 ) -> None:
     """Write a learnt model, its vocabulary, and a joint dictionary for each language.
 
-    The counts of the dictionary are those of the subwords in `sentences`.
+    The counts in the dictionary are how often each subword occurs in `sentences`.
     """
     model.write(folder / MODEL_FILE, folder / VOCABULARY_FILE)
     counts = subword_counts(model.vocabulary(), sentences)

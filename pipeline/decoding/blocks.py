@@ -30,8 +30,8 @@ _CONTROL_IDS = (0, 1, 2)
 class Decoder:
     """Everything that turns sentences into hypotheses: vocabularies, models, search, settings.
 
-    detokenise: joins the subwords of a hypothesis. has_length_limit: whether the hypotheses were
-    found under `length_limit`; those of a text file were not.
+    detokenise: joins the subwords of a hypothesis. has_length_limit: whether `length_limit` applied
+    when the hypotheses were found; it does not apply to hypotheses from a text file.
     """
 
     source_dictionary: Dictionary

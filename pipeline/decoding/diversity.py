@@ -1,4 +1,4 @@
-"""How much the members of an ensemble differ: their distributions along the references of dev."""
+"""Diversity of the members of an ensemble, measured along the references of the dev set."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def diversity_on(
     dictionaries: tuple[Dictionary, Dictionary],
     decode: DecodeConfig,
 ) -> dict[str, Any]:
-    """`diversity` on the first 200 sentences of a .jsonl file.
+    """Compute `diversity` on the first 200 sentences of a .jsonl file.
 
     load: maps the name of a member to a function that loads it. Members are in memory one at a time
     if `decode.search_members` is set, which means that they do not fit together.

@@ -90,13 +90,13 @@ class Inputs:
     code: str
 
     def provenance(self, part: Part) -> Provenance:
-        """What the store of a part is made from."""
+        """The provenance of the store of a part."""
         members = {member.name: member.model_sha256 for member in self.members(part)}
         made_from = members | self._file_hashes(part)
         return Provenance("decode", self.code, digest(self._settings(part)), made_from)
 
     def content(self, part: Part) -> list[Any]:
-        """What a part's store is made from: settings, and the sha256 of models and files."""
+        """Settings, and sha256 of models and files, from which a part's store is made."""
         models = [member.model_sha256 for member in self.members(part)]
         return [self._settings(part), models, [*self._file_hashes(part).values()]]
 

@@ -227,7 +227,7 @@ def shard_of(label: str) -> tuple[str, Shard | None]:
 
 
 class EnsembleSize(Protocol):
-    """What the size of a part depends on."""
+    """The properties of an ensemble on which the size of a part depends."""
 
     @property
     def n_member(self) -> int:
@@ -265,7 +265,8 @@ def part_size(
 ) -> PartSize:
     """Expected size of a part whose hypotheses have expected_tokens [sentence].
 
-    The disk space is that of two uncompressed stores, as blocks exist until they are joined.
+    The disk space is estimated as two uncompressed stores, because blocks exist until they are
+    joined.
     """
     n_hypothesis = 1
     rows = decode.beam

@@ -46,7 +46,7 @@ class NanLogprobError(DataError):
 
 
 def sentence_place(attributes: Mapping[str, Any], sentence_id: int) -> str:
-    """Task, test set and sentence in words, for messages; attributes: those of a store."""
+    """Task, test set and sentence in words, for messages, from the attributes of a store."""
     names = (attributes.get(name) for name in ("task", "test_set"))
     return ", ".join([*(str(name) for name in names if name), f"sentence {sentence_id}"])
 
@@ -117,7 +117,7 @@ class Distributions:
         self._log_total = torch.empty(0)  # [row, member]: ln sum_k exp(logit)
 
     def statistics(self, row: Tensor, prefix_logprob: Tensor) -> Floats:
-        """`distribution_columns` of the selected rows row [prefix]: [prefix, column], nats.
+        """Compute `distribution_columns` of the selected rows row [prefix]: [prefix, column], nats.
 
         prefix_logprob [row, member]: ln P_m of every prefix.
         """

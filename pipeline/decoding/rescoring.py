@@ -36,7 +36,7 @@ class UnscoredHypothesis:
     finished: bool
 
 
-# Gives the hypotheses to score of each sentence of a batch; arguments as those of a `Search`.
+# Returns the hypotheses to score for each sentence of a batch; arguments as for a `Search`.
 HypothesisSource = Callable[
     [Sequence[Sentence], str, DecodeConfig], Sequence[Sequence[UnscoredHypothesis]]
 ]

@@ -79,7 +79,7 @@ def batches(sentences: Sequence[Sentence], batch_sentences: int) -> Iterator[lis
 
 
 class Dictionary(Protocol):
-    """What decoding needs of a vocabulary; unknown subwords have the index of `<unk>`."""
+    """The part of a vocabulary that decoding uses; unknown subwords have the index of `<unk>`."""
 
     symbols: list[str]
 

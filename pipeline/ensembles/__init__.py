@@ -1,4 +1,4 @@
-"""Which checkpoints make which ensemble."""
+"""Members and ensembles, made from the checkpoints of training runs."""
 
 from pipeline.ensembles.chosen import (
     Chosen,

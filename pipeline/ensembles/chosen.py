@@ -12,7 +12,7 @@ from pipeline.run.settings import EnsembleConfig, MainEnsembleConfig, TrainConfi
 
 @dataclass(frozen=True)
 class Chosen:
-    """`main` are the ensembles of group `ensemble`, `further` those of `ensemble.also`."""
+    """The ensembles of a task: `main` from group `ensemble`, `further` from `ensemble.also`."""
 
     main: list[Ensemble]
     further: list[Ensemble]

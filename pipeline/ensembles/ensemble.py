@@ -95,7 +95,7 @@ class Ensemble:
     """Members that are decoded together.
 
     name: the kind, or `{kind}.{run}` for kinds with one ensemble per training run. dictionaries:
-    files of source and target vocabulary, None for the prepared ones.
+    files of source and target vocabulary, None for the prepared dictionaries.
     """
 
     kind: str

@@ -27,7 +27,7 @@ EnsembleFunction = Callable[[Path, EnsembleConfig], list[Ensemble]]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a setting must be, in words and as a test."""
+    """The rule of a setting, in words and as a test."""
 
     text: str
     holds: Callable[[Any], bool]

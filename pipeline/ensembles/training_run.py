@@ -21,7 +21,7 @@ WEIGHTS = "weights.safetensors"
 
 
 def derived_folder(train_folder: Path) -> Path:
-    """Where weights that are derived from checkpoints of a task are kept.
+    """Return the folder of the weights that are derived from checkpoints of a task.
 
     train_folder: {io.root}/train/{task}.
     """
@@ -96,7 +96,7 @@ class TrainingRun:
 
 @dataclass(frozen=True)
 class Training:
-    """Where members come from: the folder {io.root}/train/{task} and runs in it.
+    """The training runs in the folder {io.root}/train/{task}, from which members are made.
 
     `folder` is None for a training that is only planned: its members have names but no weights.
     """

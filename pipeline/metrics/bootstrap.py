@@ -26,7 +26,7 @@ class IntervalEstimate:
 
 @lru_cache(maxsize=4)
 def resample_weights(n_sentence: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each sentence is drawn, [resample, sentence]; every row sums to `n_sentence`.
+    """Count how often each sentence is drawn, [resample, sentence]; rows sum to `n_sentence`.
 
     Equal arguments give equal weights. All measures of a test set therefore share their resamples,
     and so do test sets of the same size that were made from the same sentences. Results are cached

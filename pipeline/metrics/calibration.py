@@ -134,7 +134,7 @@ def reliability(forecasts: Forecasts) -> list[ReliabilityBin]:
 class BestTokens:
     """The tokens of the 1-best hypotheses of a decode, concatenated.
 
-    `sentence`, `token_id` and `probability` are [token]; the probability is that of the posterior
+    `sentence`, `token_id` and `probability` are [token]; the probability is under the posterior
     that decoded, in [0, 1].
     """
 
@@ -169,7 +169,7 @@ def best_tokens(decode: Decode, measures: Path) -> BestTokens:
 def matching_tokens(
     hypotheses: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
 ) -> list[list[bool]]:
-    """Which tokens of each hypothesis a shortest edit into its reference keeps, per sentence."""
+    """Mark the tokens of each hypothesis that a shortest edit into its reference keeps."""
     words = ([[str(token) for token in ids] for ids in side] for side in (hypotheses, references))
     # The path leads from the hypothesis to the reference: insertions are reference tokens.
     paths = levenshtein_paths(*words)

@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 
 
 class Key(NamedTuple):
-    """What identifies a cell, here and in the paper's file of results."""
+    """The parts that identify a cell, here and in the paper's file of results."""
 
     task: str
     test_set: str

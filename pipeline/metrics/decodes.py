@@ -157,7 +157,7 @@ def decodes_by_key(decodes: Iterable[Decode]) -> list[list[Decode]]:
 
 
 def common_cell(decodes: Sequence[Decode]) -> Cell:
-    """What the cells of replicates share; the signatures of several decodes become one digest.
+    """The common fields of the cells of replicates; several signatures become one digest.
 
     Raises DataError if the decodes have different numbers of sentences.
     """

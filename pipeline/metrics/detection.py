@@ -21,7 +21,7 @@ def roc_auc(in_domain: ArrayLike, out_of_domain: ArrayLike) -> float:
 
 
 def weighted_roc_auc(in_domain: ArrayLike, out_of_domain: ArrayLike) -> WeightedMetric:
-    """ROC-AUC in percent as a function of weights [resample, sentence], in-domain ones first."""
+    """ROC-AUC in percent as a function of weights [resample, sentence], in-domain first."""
     inside = scores("in_domain", in_domain)
     outside = scores("out_of_domain", out_of_domain)
     groups = tie_groups(np.concatenate([inside, outside]))

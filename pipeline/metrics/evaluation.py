@@ -69,9 +69,9 @@ class Evaluation:
         weights: NDArray[np.uint16],
         signature: str,
     ) -> Cell:
-        """Like `filled`, for the mean over replicates, with their standard deviation as spread.
+        """The cell of the mean over replicates, with their standard deviation as spread.
 
-        The interval is that of the mean, with all replicates on the same resampled sentences.
+        The interval is for the mean, with all replicates on the same resampled sentences.
         """
         filled = self.filled(cell, mean_of_metrics(metrics), weights, signature)
         if filled.value is None:
@@ -79,7 +79,7 @@ class Evaluation:
         return with_spread(filled, [point_estimate(metric, weights.shape[1]) for metric in metrics])
 
     def signed(self, cell: Cell, signature: str) -> str:
-        """The signature of the decode, followed by that of the metric."""
+        """The signature of the decode, followed by the signature of the metric."""
         return "; ".join(text for text in (cell.signature, signature) if text)
 
 

@@ -35,7 +35,7 @@ class SentenceMeasures:
 
     @property
     def setting(self) -> tuple[int, float, bool]:
-        """What must be equal for the measures of two decodes to be compared."""
+        """The settings, which must be equal to compare the measures of two decodes."""
         return self.beam, self.temperature, self.length_norm
 
     def reason(self, name: str) -> str:

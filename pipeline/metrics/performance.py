@@ -51,7 +51,7 @@ def quality_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator
     """The task's quality metric and its secondary metric, for each set of replicates.
 
     'Single' is the mean over members, and a kind of ensemble the mean over its training runs, with
-    the standard deviation as spread. The interval is that of the mean, with all replicates on the
+    the standard deviation as spread. The interval is for the mean, with all replicates on the
     same resampled sentences. Source: `tab:nmt-bleu-asr-wer`; chrF and CER are additions.
     """
     for replicates in decodes_by_key(decodes):

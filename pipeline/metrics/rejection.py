@@ -77,9 +77,9 @@ def rejection_curve(error: ArrayLike, uncertainty: ArrayLike) -> RejectionCurve:
 
     Both arguments are [sentence], `error` is finite. A replaced sentence has error 0; sentences of
     equal uncertainty are replaced in random order, in expectation. The area between this curve and
-    a straight line, divided by that of the oracle (`uncertainty` = `error`), is the prediction
-    rejection ratio. Raises DataError without sentences, for unequal lengths and for NaN. Source:
-    appendix `apn:rejection-metric`.
+    a straight line, divided by the same area for the oracle (`uncertainty` = `error`), is the
+    prediction rejection ratio. Raises DataError without sentences, for unequal lengths and for NaN.
+    Source: appendix `apn:rejection-metric`.
     """
     errors, uncertainties = _checked(error, uncertainty)
     if not len(errors):

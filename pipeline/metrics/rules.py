@@ -76,7 +76,7 @@ def weighted_trapezoid_area(
 
 
 def _shifted_gain(errors: FloatArray, order: NDArray[np.intp]) -> WeightedMetric:
-    """Area between the random curve and that of an order of replacement, [resample].
+    """Area between the random curve and the curve of an order of replacement, [resample].
 
     The unit is error times squared number of sentences, as in `pipeline.metrics.rejection`.
     """

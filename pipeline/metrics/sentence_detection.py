@@ -70,7 +70,7 @@ def _measured(decode: Decode, measures: Path, source_is_text: bool) -> MeasuredD
 
 
 def _system(decode: Decode) -> tuple[object, ...]:
-    """What must be equal for two test sets to be decoded by the same system."""
+    """The system that decoded; equal for two test sets that can be compared."""
     cell = decode.cell
     return cell.ensemble, decode.members, cell.hypotheses, cell.regime
 

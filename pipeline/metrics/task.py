@@ -45,7 +45,7 @@ def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
 
 
 def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:
-    """Raise DataError if measures were computed with other settings than the present ones."""
+    """Raise DataError if measures were computed with settings that differ from the current ones."""
     settings = config.uncertainty
     expected = {"weights_from": settings.weights_from, "eos": settings.eos}
     for path in (measures.folder / name for name in measures.names(suffix="/checks.json")):

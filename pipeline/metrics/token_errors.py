@@ -36,9 +36,9 @@ _Target = Callable[[TokenLabels, FloatArray], tuple[LabelledTokens, FloatArray]]
 
 @dataclass(frozen=True)
 class _CellPlan:
-    """How to fill one cell, and the reason if it has no value.
+    """The plan for one cell: its metric, and the reason if it has no value.
 
-    With `every_eos`, EOS takes part whatever the rules say.
+    With `every_eos`, EOS is included even if the rules exclude it.
     """
 
     column: str
@@ -55,7 +55,7 @@ def token_detection_cells(
     rules: TokenRules | None,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    """`token_error_cells` of each set of replicates of the ensembles' searches.
+    """Compute `token_error_cells` for each set of replicates of the ensembles' searches.
 
     `decodes` are by part, with their measures in the folder `uncertainty`. Raises DataError if
     measures are missing.

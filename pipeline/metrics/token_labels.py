@@ -16,7 +16,7 @@ from pipeline.metrics.measure_files import read_measure_table
 from pipeline.quality.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
 from pipeline.quality.weighted_metric import FloatArray
 
-# Special symbols of fairseq, whose ids precede those of the dictionary file.
+# Special symbols of fairseq. Their ids come before the ids of the entries of a dictionary file.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
 _EOS = SPECIAL_TOKENS.index("</s>")
 
@@ -30,7 +30,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How tokens are labelled: an aligner of ALIGNERS, whether EOS takes part, and the subwords."""
+    """The rules of labelling tokens: a name of ALIGNERS, whether EOS counts, and the subwords."""
 
     aligner: str
     with_eos: bool

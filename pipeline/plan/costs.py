@@ -19,7 +19,7 @@ _SPECIAL_SYMBOLS = 4  # of fairseq, at the start of a dictionary: <s>, <pad>, </
 
 @dataclass(frozen=True)
 class ModelCosts:
-    """Parameters, shared ones counted once, and FLOPs of one forward pass.
+    """Number of parameters (shared parameters count once), and FLOPs of one forward pass.
 
     `encoder_flops` are per source token (speech: per frame), `decoder_flops` per target token.
     """

@@ -113,7 +113,7 @@ def this_machine(
 ) -> Hardware:
     """One core of this machine, timed in training and decoding with models of fresh weights.
 
-    Batches are those of the settings, or smaller if one would take more than a few seconds.
+    Batches have the size that the settings give, unless a batch would take more than a few seconds.
     """
     import torch
 

@@ -90,7 +90,7 @@ def nist_path(reference: Words, hypothesis: Words) -> str:
 
 
 def nist_paths(references: Sequence[Words], hypotheses: Sequence[Words]) -> list[str]:
-    """`nist_path` of each sentence."""
+    """Compute `nist_path` of each sentence."""
     return [nist_path(*pair) for pair in zip(references, hypotheses, strict=True)]
 
 

@@ -87,12 +87,12 @@ def weighted_error_rate(counts: ErrorCounts) -> WeightedMetric:
 
 
 def wer_signature() -> str:
-    """What the word error rate depends on."""
+    """Signature of the word error rate."""
     return f"WER|words:whitespace|{_signature()}"
 
 
 def cer_signature() -> str:
-    """What the character error rate depends on."""
+    """Signature of the character error rate."""
     return f"CER|characters:code-points|spaces:one|{_signature()}"
 
 

@@ -1,7 +1,7 @@
 """BLEU of sentences and corpora, and chrF of corpora, by sacrebleu's rules.
 
-Tokenisation, counts and smoothing of BLEU are sacrebleu's. Empty texts, blank ones included, follow
-one rule for sentences and corpora: if hypothesis and reference are both empty the score is 100; if
+Tokenisation, counts and smoothing of BLEU are sacrebleu's. Empty and blank texts follow the same
+rule in sentences and corpora: if hypothesis and reference are both empty the score is 100; if
 only one of them is empty, or nothing matches, it is 0. In a corpus, chrF ignores the n-grams of a
 hypothesis whose reference is too short to have any, as sacrebleu does, so that a hypothesis for an
 empty reference costs nothing. Leave out sentences without a reference: a missing reference is not

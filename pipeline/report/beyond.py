@@ -180,7 +180,7 @@ def token_error_detection(cells: pd.DataFrame) -> Table:
 
 
 def sentence_rules(cells: pd.DataFrame) -> Table:
-    """How many points of the prediction rejection ratio each released rule adds."""
+    """Table of the points that each released rule adds to the prediction rejection ratio."""
     return _rules_table(
         "beyond:released-rules",
         "Effect of the released code's rules on the prediction rejection ratio, in points",
@@ -191,7 +191,7 @@ def sentence_rules(cells: pd.DataFrame) -> Table:
 
 
 def token_rules(cells: pd.DataFrame) -> Table:
-    """How many points of token-level average precision the released rule adds."""
+    """Table of the points that the released rule adds to token-level average precision."""
     return _rules_table(
         "beyond:released-token-rules",
         "Effect of the released code's rule on token-level average precision, in points",
@@ -230,7 +230,7 @@ def _rules_table(
 
 
 def _difference(released: Cell, default: Cell) -> Cell:
-    """Released minus default, without an interval; or the reason why one of them is absent."""
+    """Released minus default, without an interval; if a value is absent, the reason why."""
     metric = f"{released.metric}_less_{default.metric}"
     cell = replace(released, metric=metric, spread=None, low=None, high=None)
     if released.value is None or default.value is None:

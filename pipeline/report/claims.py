@@ -45,7 +45,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """`better` beats `worse` by one of `metrics`. A side may be a constant.
+    """The claim that `better` beats `worse` by one of `metrics`. A side may be a constant.
 
     `tables` are the paper's tables that the claim is about. They give the tasks, test sets and
     settings, with the largest B of each test set. `tasks` and `test_sets` restrict them, unless
@@ -88,7 +88,7 @@ class Verdict:
 
     @property
     def difference(self) -> str:
-        """`value` with its interval and unit as text; empty if there is no value."""
+        """The value with its interval and unit as text; empty if there is no value."""
         if self.value is None or self.low is None or self.high is None:
             return ""
         decimals = 3 if self.metric == "nll" else 1

@@ -19,7 +19,7 @@ Subset = Mapping[str, str]
 
 @dataclass(frozen=True)
 class _Layout:
-    """`labels` and `numbers` map the columns of a manifest to headings."""
+    """The layout of a table; `labels` and `numbers` map columns of a manifest to headings."""
 
     title: str
     labels: Mapping[str, str]

@@ -98,7 +98,7 @@ def _application(
 
 @contextmanager
 def _reported_errors(name: str) -> Iterator[None]:
-    """Turn whatever ends the run of stage `name` into one line and an exit code."""
+    """Turn an error or interruption of stage `name` into one line and an exit code."""
     try:
         yield
     except KeyboardInterrupt:

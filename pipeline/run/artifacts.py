@@ -48,7 +48,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Provenance:
-    """What an artifact is made from.
+    """The origin of an artifact.
 
     code, settings: digests; made_from: input -> digest.
     """
@@ -142,7 +142,7 @@ class Artifact:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the stage wrote about the content; empty without a manifest."""
+        """The description of the content by the stage; empty without a manifest."""
         return {} if self._manifest is None else dict(self._manifest["description"])
 
     def names(self, prefix: str = "", suffix: str = "") -> list[str]:
@@ -310,7 +310,7 @@ class PartFolder:
         write_manifest(self.root, self._combined(), self.beside, parts=self.parts)
 
     def _combined(self) -> Provenance:
-        """What all parts together are made from."""
+        """The provenance of all parts together."""
         provenance = [self._provenance[name] for name in sorted(self.parts)]
         made_from = {name: sha256 for part in provenance for name, sha256 in part.made_from.items()}
         codes = sorted({part.code for part in provenance})

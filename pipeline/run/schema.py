@@ -50,7 +50,7 @@ def _is_number(value: Any) -> bool:
 
 @dataclass
 class IoConfig:
-    """Where a stage reads and writes."""
+    """The paths that a stage reads and writes."""
 
     root: str = MISSING
     store: str | None = None
@@ -163,7 +163,7 @@ class ModelConfig:
 
 @dataclass
 class TrainConfig:
-    """How one member is trained."""
+    """Settings of the training of one member."""
 
     name: str = MISSING
     _target_: str = MISSING
@@ -196,7 +196,7 @@ class TrainConfig:
 
 @dataclass
 class EnsembleConfig:
-    """Which checkpoints of the training runs are members; seeds default to the main ensemble's."""
+    """A kind of ensemble with its settings; seeds default to those of the main ensemble."""
 
     name: str = MISSING
     _target_: str = MISSING
@@ -221,7 +221,7 @@ class MainEnsembleConfig(EnsembleConfig):
 
 @dataclass
 class DecodeConfig:
-    """How hypotheses are searched, and for which posteriors and test sets."""
+    """Settings of the search, and the posteriors and test sets to decode."""
 
     name: str = MISSING
     _target_: str = MISSING
@@ -257,7 +257,7 @@ class DecodeConfig:
 
 @dataclass
 class DumpConfig:
-    """What a decode store keeps of the token distributions."""
+    """The part of the token distributions that a decode store keeps."""
 
     name: str = MISSING
     kind: str = _one_of("statistics", "topk", "full")
@@ -299,7 +299,7 @@ class MetricsConfig:
 
 @dataclass
 class ReportConfig:
-    """Which tables are made: labels of the paper, and label -> function for any other table.
+    """The tables to make: labels of the paper, and label -> function for any other table.
 
     figures: name -> function that makes a figure's sheet; claims: name -> function that returns
     claims.
@@ -316,7 +316,7 @@ class ReportConfig:
 
 @dataclass
 class TrackingConfig:
-    """Where runs are logged."""
+    """The MLflow store to which runs are logged."""
 
     name: str = MISSING
     enabled: bool = MISSING

@@ -202,7 +202,7 @@ def _check_value(key: str, value: Any, rule: Any) -> None:
 
 
 def _refuse_aliases(path: Path) -> None:
-    """Refuse YAML aliases: a few lines of nested ones expand for hours, and compose writes none."""
+    """Refuse YAML aliases. A few lines of nested aliases expand for hours; compose writes none."""
     text = path.read_text(encoding="utf-8")
     if "&" in text:
         for event in yaml.parse(text, yaml.SafeLoader):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def subsets(n_member: int, size: int, most: int, seed: int) -> list[tuple[int, ...]]:
-    """Return sorted tuples of member indices: all subsets of a size, or `most` random ones.
+    """Return sorted tuples of member indices: all subsets of a size, or `most` random subsets.
 
     Random subsets are distinct and depend on the seed only.
     """

@@ -1,4 +1,4 @@
-"""The decode store: the file that decoding leaves for everything that follows."""
+"""The decode store: the file in which decoding stores hypotheses and token statistics."""
 
 from pipeline.store.hypothesis import Hypothesis, TopK
 from pipeline.store.reader import (

@@ -50,7 +50,7 @@ def _checked(
     """Check files in a child: its exit code, one JSON line per checked file, and its error."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Python 3.12 warns of a fork beside threads; this child waits for none of them.
+        # Python 3.12 warns of a fork in a process with threads; this child does not wait for them.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

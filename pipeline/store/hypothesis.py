@@ -1,4 +1,4 @@
-"""What a decoder gives to the store: hypotheses, and the distributions that a dump keeps."""
+"""The content of a decode store: hypotheses, and the distributions that a dump keeps."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Store:
 
     @property
     def dump(self) -> str:
-        """What is stored of the token distributions: statistics, topk or full."""
+        """The stored part of the token distributions: statistics, topk or full."""
         for name, dataset in DATASETS.items():
             if dataset.dump != "statistics" and name in self._file:
                 return dataset.dump

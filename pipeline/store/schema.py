@@ -18,7 +18,7 @@ _LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 class Flag(IntFlag):
-    """What is special about a sentence; bits of /sentence/flag."""
+    """Special properties of a sentence; bits of /sentence/flag."""
 
     TOO_LONG = 1
     EMPTY_SOURCE = 2
@@ -132,7 +132,7 @@ def stored(value: Any) -> Any:
 
 
 def attribute_faults(attributes: Mapping[str, Any]) -> list[str]:
-    """What is wrong with plain root attributes, one sentence per fault."""
+    """Faults of plain root attributes, one sentence each."""
     present = {name: value for name, value in attributes.items() if value is not None}
     faults = []
     for name, value in present.items():

@@ -24,7 +24,7 @@ _MAX_TEXT_BYTES = 2**16
 
 
 def structure_faults(file: h5py.File) -> list[str]:
-    """What is wrong with attributes, datasets, types, shapes and offsets, one sentence each."""
+    """Faults of attributes, datasets, types, shapes and offsets, one sentence each."""
     try:
         attributes = {name: plain(value) for name, value in file.attrs.items()}
         return (
@@ -147,7 +147,7 @@ def _broken_type(dataset: h5py.Dataset, name: str, schema: Dataset) -> str | Non
 
 
 def _offset_faults(file: h5py.File, name: str, of: str, minimum: int) -> list[str]:
-    """What is wrong with offsets into the rows of another dataset, at least `minimum` rows each."""
+    """Faults of offsets into the rows of dataset `of`; each step must be at least `minimum`."""
     offset, end = file[name][:], len(file[of])
     if offset[0] != 0 or offset[-1] != end:
         return [f"dataset {name}: must run from 0 to {end} (got {offset[0]} to {offset[-1]})."]

@@ -98,7 +98,7 @@ def _fault(
 def validate(path: str | Path) -> list[str]:
     """Return what is wrong with a store, one sentence per fault; [] if it is valid.
 
-    Each names the file, the dataset and the row. Memory is bounded whatever the size of the store.
+    Each fault names the file, the dataset and the row. Memory does not grow with the store.
     A file that cannot be read, or that crashes the HDF5 library, is one fault. Raises MachineError
     if the check itself cannot run.
     """

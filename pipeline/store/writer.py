@@ -1,4 +1,4 @@
-"""Writing a decode store: streamed to a temporary file, which is renamed when it is complete."""
+"""Write a decode store to a temporary file, which is renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class StoreWriter:
             self._fail(name, where, f"{allowed.rule} (got {low} to {high})")
 
     def _same_layout(self, hypotheses: Sequence[Hypothesis]) -> str | None:
-        """What all hypotheses so far keep of the token distributions; raises if one differs."""
+        """The layout of all hypotheses so far. Raises StoreError if a hypothesis differs."""
         layout = self._layout
         for rank, hypothesis in enumerate(hypotheses):
             own = _layout(hypothesis)
@@ -339,7 +339,7 @@ def _token_arrays(hypothesis: Hypothesis) -> dict[str, Any]:
 
 
 def _layout(hypothesis: Hypothesis) -> str:
-    """What a hypothesis keeps of its token distributions, in words."""
+    """Describe in words what a hypothesis keeps of its token distributions."""
     kept = []
     if hypothesis.full_logprob is not None:
         half = np.asarray(hypothesis.full_logprob).dtype == np.float16

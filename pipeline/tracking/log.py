@@ -1,4 +1,4 @@
-"""What stages log to an MLflow run: metrics, curves, files and registered models."""
+"""Log metrics, curves, files and registered models to an MLflow run."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The chain forms are not listed here: the entries of `measures_of_tokens` name th
 formulas: sum_b runs over the first B hypotheses y_b of a sentence, pi_b are their importance
 weights, L_b is the length of y_b, and l_b is L_b or, without length normalisation, 1. P_PE(y) and
 P_EP(y) are the probabilities of a sequence under PrEx and ExPr, P_m(y) under member m. The best
-hypothesis of member m by itself is y_m.
+hypothesis of member m, decoding alone, is y_m.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pipeline.uncertainty.measures_of_tokens import (
 
 
 class Estimator(Enum):
-    """How the quantities of hypotheses become a measure of their sentence."""
+    """The way in which quantities of hypotheses become a measure of their sentence."""
 
     WEIGHTED_MEAN = "mean over the beam with importance weights"
     LOG_WEIGHTED_MEAN = "logarithm of the mean over the beam with importance weights"

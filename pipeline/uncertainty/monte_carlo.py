@@ -57,7 +57,7 @@ def monte_carlo_measures(
     """Compute the available means over the first `beam` samples, name -> [sentence].
 
     Where single members drew the samples, the first `beam` of each member are averaged first; the
-    measure is NaN for a sentence for which one of them drew none. Raises StoreError, naming the
+    measure is NaN for a sentence for which a member drew no sample. Raises StoreError, naming the
     sentence, for a mean over samples of the posterior that is NaN and for a sample that its own
     member gives probability 0. Source: eqn:sequence-entropy-seq-mc to eqn:sequence-mkl-chain-mc;
     eqn:sequence-mi-seq-app and eqn:sequence-epkl-seq-app.

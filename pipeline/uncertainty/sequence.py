@@ -47,7 +47,7 @@ _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 class Grid:
     """Settings of the sequence measures; every combination of the three lists is computed.
 
-    weights_from: posterior of the importance weights, or `decoding` for the one that decoded;
+    weights_from: posterior of the importance weights, or `decoding` for the decoding posterior;
     extra: further measures, name -> f(store, beam=, temperature=, length_norm=) -> [sentence].
     Raises ConfigError for a value out of its range.
     """

@@ -96,7 +96,7 @@ class TopKDistributions:
         return low, low + self._tail_information(self.log_weight)
 
     def expr_mi(self) -> Interval:
-        """Bounds of H[P_EP] - mean_m H[P_m], from those of its terms."""
+        """Bounds of H[P_EP] - mean_m H[P_m], from the bounds of its terms."""
         (low, high), (low_data, high_data) = self.expr_entropy(), self.data()
         return low - high_data, high - low_data
 

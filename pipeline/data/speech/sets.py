@@ -56,7 +56,7 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
 
 
 class SpeechSource:
-    """Where speech comes from: the user's own corpora, or commands that espeak-ng reads."""
+    """The source of speech: the user's own corpora, or commands that espeak-ng reads."""
 
     def __init__(self, data: DataConfig, seed: int) -> None:
         self.data = data
@@ -134,7 +134,7 @@ def _sampled(corpus: SpeechCorpus, max_utterances: int, seed: str) -> SpeechCorp
 
 
 def held_out_corpus(_: TestSetConfig, source: SpeechSource) -> SpeechCorpus:
-    """Return speech like that of training: data.speech.test, or held out."""
+    """Return speech like the training speech: data.speech.test, or utterances held out of it."""
     return source.test()
 
 

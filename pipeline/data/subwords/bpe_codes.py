@@ -45,8 +45,8 @@ class MosesBpeModel:
 def _subword_nmt_codes(path: Path) -> str:
     """Return codes in subword-nmt's format: the version first, and no counts.
 
-    Codes of fastBPE, which have counts, are codes of version 0.2: the last symbol of a word
-    carries the end-of-word mark.
+    Codes of fastBPE have counts. They correspond to version 0.2 of subword-nmt, in which the last
+    symbol of a word carries the end-of-word mark.
     """
     try:
         lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")

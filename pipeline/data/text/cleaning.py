@@ -279,7 +279,7 @@ class NearDuplicates:
 
     def _compute_min_shared(self, n_word: int) -> int:
         """Return how many words a text must at least share with a match."""
-        # Rounded first: 0.8 * 5 words must give 4, whatever the last digit of the product.
+        # Rounded first, so that a rounding error in 0.8 * 5 cannot give 5 instead of 4.
         return max(1, math.ceil(round(self._jaccard * n_word, 9)))
 
 

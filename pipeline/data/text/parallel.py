@@ -58,9 +58,9 @@ def make_parallel_data(
 ) -> ParallelData:
     """Fill `train` with sentences of the language pair, and hold out dev and test sentences.
 
-    Held-out sentences have all `languages`, and the shared ones, that the text has. `train` stays
-    empty if subwords are imported, since nothing is trained. Raises DataError if a set would be
-    empty or a file is malformed, and MachineError if a corpus is not available.
+    Held-out sentences have all of `languages` and of the shared languages that the text has.
+    `train` stays empty if subwords are imported, since nothing is trained. Raises DataError if a
+    set would be empty or a file is malformed, and MachineError if a corpus is not available.
     """
     pair = (task.source_language, task.target_language)
     text = read_task_text(data, pair, languages)

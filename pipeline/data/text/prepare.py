@@ -95,7 +95,7 @@ def _write_splits(
 def _set_counts(
     sets: dict[str, list[Row]], parallel: ParallelData, vocabulary: set[str]
 ) -> dict[str, dict[str, int]]:
-    """Count, for each set, rows, sentences left out, source subwords and unknown ones."""
+    """Count the rows, left-out sentences, source subwords and unknown subwords of each set."""
     counts = {}
     for role, rows in sets.items():
         subwords = [subword for row in rows for subword in row.source_pieces]

@@ -1,4 +1,4 @@
-"""Where the text of a translation task comes from: training text, and corpora of test sets."""
+"""The sources of text of a translation task: training text, and corpora of test sets."""
 
 from __future__ import annotations
 

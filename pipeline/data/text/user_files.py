@@ -22,7 +22,7 @@ _TMX = (".tmx", ".tmx.gz")
 
 
 def read_user_files(name: str, where: str, needed: list[str], wanted: list[str]) -> Corpus:
-    """Read the text at `where` in the `needed` languages, and those of `wanted` that it has.
+    """Read the text at `where` in the `needed` languages, and in `wanted` languages if it has them.
 
     `where` is a prefix (PREFIX.en or PREFIX.en.gz, PREFIX.de ...), a path with `{lang}` in place of
     the language, or a TMX file. Each line is a sentence. Raises DataError, before anything is

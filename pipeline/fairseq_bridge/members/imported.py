@@ -27,7 +27,7 @@ def convert_checkpoint(
 ) -> dict[str, Any]:
     """Write the weights of a fairseq checkpoint to a safetensors file; return its description.
 
-    The description has the keys of a model.json except those of weights and vocabulary. Raises
+    The description has the keys of a model.json, without the keys of weights and vocabulary. Raises
     DataError if the checkpoint is damaged, holds objects of classes that fairseq does not store, is
     not a transformer, or does not fit the dictionaries.
     """
@@ -102,7 +102,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _model_settings(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Settings of the model, either flat as fairseq's arguments or nested, with its `_name`."""
+    """Settings of the model, flat (fairseq's arguments) or nested, with its `_name`."""
     arguments = state.get("args")
     if arguments is None:
         arguments = (state.get("cfg") or {}).get("model")

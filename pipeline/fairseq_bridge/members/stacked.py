@@ -52,8 +52,8 @@ def _is_plain(decoder: Any) -> bool:
 class StackedTransformers:
     """An EnsembleModel whose decoders take each step together, for members that `can_stack`.
 
-    Encoders run one after the other, once per sentence. Logits equal those of the members one after
-    the other up to rounding.
+    Encoders run one after the other, once per sentence. Logits are the same as if the members ran
+    one after the other, up to rounding.
     """
 
     def __init__(self, members: Sequence[FairseqMember]) -> None:

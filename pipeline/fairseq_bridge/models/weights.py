@@ -36,7 +36,7 @@ DAMAGE: tuple[type[Exception], ...] = (
 def kept_updates(train: Mapping[str, Any]) -> list[int]:
     """Updates whose checkpoints a training run keeps, oldest first.
 
-    These are the last `keep_checkpoints` ones and, if there are several cycles, their ends.
+    These are the last `keep_checkpoints` updates and, if there are several cycles, their ends.
     """
     updates, cycles = int(train["updates"]), int(train["cycles"])
     interval = int(train["checkpoint_interval_updates"])

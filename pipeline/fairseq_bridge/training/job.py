@@ -1,4 +1,4 @@
-"""What training one member needs, and the processes that share the work."""
+"""The description of the training of one member, and the processes that share the work."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pipeline.fairseq_bridge.training.job import TrainJob, process_settings
 
 @dataclass(frozen=True)
 class Family:
-    """What differs between families of tasks.
+    """The parts of training that differ between families of tasks.
 
     `task` returns fairseq's task settings of a job. `quality` compares hypotheses with references
     [sentence]; its value goes to the column `quality_column` of the learning curve.

@@ -1,4 +1,4 @@
-"""What the figures of a task are made from: its decodes and their measures."""
+"""The evidence for the figures of a task: its decodes and their measures."""
 
 from __future__ import annotations
 

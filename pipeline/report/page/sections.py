@@ -44,8 +44,8 @@ class SetSummary:
 class TaskSummary:
     """A task with its members and test sets.
 
-    `members` are those of the test sets that can be browsed. `absent` maps the test sets that the
-    run does not have to the reasons.
+    `members` decoded the test sets that can be browsed. `absent`: test set that the run does not
+    have -> reason.
     """
 
     name: str
