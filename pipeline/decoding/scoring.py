@@ -82,7 +82,7 @@ def _scored(
 def score_in_chunks(
     model: ScoringModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
 ) -> list[list[Hypothesis]]:
-    """Do the same as `score_targets` in bounded memory, even if members are loaded one at a time."""
+    """Do the same as `score_targets` in bounded memory, even if members load one at a time."""
     n_token = [len(sentence.target or ()) for sentence in sentences]
     hypotheses = []
     for chunk in _chunks(model, n_token, len(sentences)):

@@ -16,8 +16,8 @@ _DESCRIPTION = "model.json"
 def imported_member(name: str, path: Path, dictionaries: tuple[Path, Path], folder: Path) -> Member:
     """Convert a fairseq checkpoint to a member, once; its weights are kept in `folder`.
 
-    dictionaries: files of source and target vocabulary. Raises DataError if the checkpoint cannot be
-    read or does not fit them.
+    dictionaries: files of source and target vocabulary. Raises DataError if the checkpoint cannot
+    be read or does not fit them.
     """
     sha256 = file_sha256(path)
     vocabularies = [file_sha256(dictionary) for dictionary in dictionaries]
