@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 from pipeline.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# About 200,000 words. No sentence is that long, and a file without line ends would fill the memory.
+# About 200,000 words, longer than any sentence. A file without line ends would fill the memory.
 _MAX_LINE_BYTES = 2**20
 
 

@@ -164,7 +164,7 @@ def reject_out_of_range(
     for rank, hypothesis in enumerate(hypotheses):
         for name in STATISTICS:
             values = np.asarray(getattr(hypothesis.statistics, name))
-            # The ranges of statistics depend on no size and no combination.
+            # The ranges of statistics do not depend on sizes or the combination.
             allowed = value_range(f"/token/{name}", 1, 1, "")
             wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
             if wrong.any():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, point_estimate
 
-# Weights held as float64 at once: 512 KiB stay in the cache and are reused by the allocator.
+# Number of weights converted to float64 at a time: 512 KiB, which fit in a core's cache.
 _CHUNK_VALUES = 1 << 16
 
 

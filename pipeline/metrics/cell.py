@@ -31,7 +31,7 @@ class Key(NamedTuple):
 CHECKPOINT_AVERAGE = "checkpoint_average"
 # The measure that is the share of a source's words that the hypothesis repeats.
 COPY_THROUGH = "copy_through"
-# Reason of cells that need references, on a test set without any.
+# Reason of cells that need references, if a test set has none.
 NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields
 _PERCENT = (0.0, 100.0)

@@ -24,7 +24,7 @@ Words = Sequence[str]
 # (references, hypotheses), each [sentence] of words -> paths [sentence]
 Aligner = Callable[[Sequence[Words], Sequence[Words]], list[str]]
 
-# Weights of NIST's scoring tool: a substitution costs less than a deletion plus an insertion.
+# Costs in NIST's scoring tool: a substitution costs less than a deletion plus an insertion.
 _SUBSTITUTION, _INSERTION, _DELETION = 4, 3, 3
 _LETTERS = {"equal": "C", "substitute": "S", "insert": "I", "delete": "D"}
 _SCLITE_PATH = re.compile(r'<PATH id="\(s_(\d+)\)"[^>]*>\n(.*?)</PATH>', re.DOTALL)

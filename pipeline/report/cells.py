@@ -106,7 +106,7 @@ class CellIndex:
         self._ensembles: dict[str, list[str]] = {}
         for task, ensemble in dict.fromkeys((cell.task, cell.ensemble) for cell in self.cells):
             self._ensembles.setdefault(task, []).append(ensemble)
-        # Tables look up keys by the same parts some thousand times.
+        # Tables look up keys by the same parts thousands of times.
         self._by_parts = cache(self._grouped_by)
 
     @property

@@ -31,7 +31,7 @@ _LABELS = {
     "random_init": "Random init.",
     "checkpoint": "Checkpoints",
 }
-# The paper's metric -> the metric of ours that is shown next to it.
+# The paper's metric -> our own metric that is shown next to it.
 _COMPANION_METRIC = {"bleu": "chrf", "wer_percent": "cer_percent"}
 
 

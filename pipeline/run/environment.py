@@ -6,7 +6,7 @@ import os
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _VARIABLES = {
-    # One thread per process and as many processes as cores: two threads on busy cores are slower.
+    # One thread per process, and as many processes as cores: more threads on busy cores are slower.
     **dict.fromkeys(THREAD_COUNTS, "1"),
     # glibc keeps freed blocks up to this size. Returning them to the system would cost a fifth of
     # the training time in page faults.

@@ -38,7 +38,7 @@ def structure_faults(file: h5py.File) -> list[str]:
             ]
         )
     except (OSError, RuntimeError, KeyError, ValueError) as error:
-        # What h5py raises if a file is damaged.
+        # h5py raises these errors if a file is damaged.
         return [f"damaged HDF5 file ({one_line(error)})."]
 
 

@@ -59,7 +59,7 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
 
     for name_of_logger in ("alembic", "mlflow"):
         logging.getLogger(name_of_logger).setLevel(logging.WARNING)
-    # MLflow logs errors of the database with a traceback, and raises them as well.
+    # MLflow logs database errors with a traceback although it also raises them.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
     if uri is not None:

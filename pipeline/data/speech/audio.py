@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # A recording with a larger share of samples at full scale counts as clipped.
 _CLIPPED_SHARE = 0.001
 _FULL_SCALE = 0.999
-# MP3 encoders and segment annotations give the end of a file no more exactly than this.
+# MP3 encoders and segment annotations give the end of a file only to within this time.
 _TOLERATED_SECONDS = 0.1
 # A program that streams a WAV file writes at least this size into its header.
 _UNKNOWN_SIZE_BYTES = 0x7FFFF000

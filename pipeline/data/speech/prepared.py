@@ -30,7 +30,7 @@ from pipeline.run.progress import progress
 from pipeline.run.settings import SpeechDataConfig
 
 REQUIRED_CHARACTERS = string.ascii_lowercase + string.digits + "'"
-# fairseq's dictionary begins with four symbols of its own; the last of them is <unk>.
+# fairseq's dictionary begins with four special symbols; the last of them is <unk>.
 _FIRST_SUBWORD_ID, _UNKNOWN_ID = 4, 3
 _NO_TRANSCRIPT = "no_transcript"
 _log = logging.getLogger(__name__)

@@ -130,7 +130,7 @@ def _sampled(corpus: SpeechCorpus, max_utterances: int, seed: str) -> SpeechCorp
     return replace(corpus, utterances=[corpus.utterances[index] for index in indices])
 
 
-# The functions that the registry of kinds names
+# The functions of the registry of kinds of test sets
 
 
 def held_out_corpus(_: TestSetConfig, source: SpeechSource) -> SpeechCorpus:

@@ -117,7 +117,7 @@ def _stem(name: str, pair: Pair) -> str:
     return f"{name.replace('/', '_')}.{'-'.join(pair)}"
 
 
-# Transcripts of LibriSpeech: read English without punctuation
+# Transcripts of LibriSpeech, which is read English; they have no punctuation
 
 
 def read_transcripts(folder: Path, subset: str) -> Corpus:

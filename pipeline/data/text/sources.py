@@ -26,7 +26,7 @@ from pipeline.data.text.user_files import read_user_files
 from pipeline.run.settings import DataConfig, TestSetConfig, implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-# All pairs hold out the same pages, and their test sentences exist in all of these languages.
+# All language pairs hold out the same pages. Their test sentences exist in these languages.
 SHARED_LANGUAGES = frozenset({"de", "en", "fr"})
 
 

@@ -68,7 +68,7 @@ class StackedTransformers:
         self.max_target_tokens = members[0].max_target_tokens
         with torch.inference_mode():
             self._embedding = [decoder.embed_tokens.weight for decoder in decoders]
-            # A contiguous copy, because this is the operand of the largest product.
+            # A contiguous copy makes the largest matrix product faster.
             self._output = torch.stack(
                 [decoder.output_projection.weight.t() for decoder in decoders]
             )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AVERAGE = "average.safetensors"
 _REMEDY = "Run the stage that wrote the file again."
 _CHECKPOINT = re.compile(r"update_(\d+)\.safetensors")
-# What reading a damaged file may raise.
+# Exceptions that reading a damaged file may raise.
 DAMAGE: tuple[type[Exception], ...] = (
     OSError,
     EOFError,

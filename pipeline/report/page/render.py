@@ -31,7 +31,7 @@ from pipeline.run.files import read_json
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2
 _ERROR_LABELS = {"bleu": "Error (100 \u2212 BLEU)", "wer_percent": "Error (WER %)"}
-# Joined into one script. The last file runs the page; the others only define functions.
+# Joined into one script. The last file runs the page; all other files only define functions.
 _SCRIPTS = ("dom", "numbers", "choice", "list", "sentence", "tokens", "cloud", "start")
 
 

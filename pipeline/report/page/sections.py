@@ -18,7 +18,7 @@ from pipeline.report.names import METRICS, decoder_name, task_name
 from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
 from pipeline.report.table import Table, TableCell
 
-# Markdown that could occur in a sentence by chance, or that would lead out of the page.
+# Markdown that may occur in a sentence by chance, or that links to other pages.
 _DISABLED_MARKDOWN = ("link", "image", "autolink", "emphasis", "html_inline", "html_block")
 _DEEPEST_HEADING = 6
 _SYNTHETIC = "synthetic"
