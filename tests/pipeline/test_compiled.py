@@ -1,4 +1,4 @@
-"""Compiled loops against exact references, and the machine code that numba keeps."""
+"""Compiled loops equal exact references, and numba's cached machine code is used safely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor finds each kind of fault, advises, and changes nothing."""
+"""The doctor reports each kind of fault with advice and changes nothing."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def test_this_machine_has_no_fault_except_its_installation(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("found", "level", "what"),
+    ("installed", "level", "what"),
     [
         ("1.0", "ok", "1 in the tested versions"),
         ("2.0", "note", "2.0; 1.0 was tested"),
         (None, "fault", "not installed; 1.0 was tested"),
     ],
 )
-def test_packages_against_their_pins(
-    monkeypatch: pytest.MonkeyPatch, found: str | None, level: str, what: str
+def test_packages_are_compared_with_their_pins(
+    monkeypatch: pytest.MonkeyPatch, installed: str | None, level: str, what: str
 ) -> None:
     pins = ["thing==1.0", 'other==3.1; extra == "train"']
     monkeypatch.setattr(doctor.metadata, "requires", lambda _: pins)
-    monkeypatch.setattr(doctor, "_version", lambda name: found if name == "thing" else None)
+    monkeypatch.setattr(doctor, "_version", lambda name: installed if name == "thing" else None)
     base, extra = list(doctor._packages())
     assert (base.level, base.what) == (level, what)
     assert (extra.subject, extra.level) == ("packages (train)", "note")

@@ -1,4 +1,4 @@
-"""A task small enough to write in a second: stores and measures of every kind."""
+"""A toy task with stores and measures of every kind, written in a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEST_SETS = {"newstest14": True, "MED": True, "L-FR": False}
 
 
 class Toy:
-    """A task of two in-domain sets and one other, decoded by members that differ a little."""
+    """A task with two in-domain sets and one OOD set, decoded by members that differ a little."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -88,7 +88,7 @@ class Toy:
                 store.add_sentence(sentence, "source", _text(reference), [hypothesis])
 
     def _slip(self, token: int, sentence: int) -> int:
-        """Later sentences have more wrong words."""
+        """Return a wrong token more often in later sentences."""
         wrong = self._random.random() < sentence / N_SENTENCE
         return int(self._random.integers(3, N_VOCAB)) if wrong else token
 

@@ -14,7 +14,7 @@ MakeFrame = Callable[..., pd.DataFrame]
 
 @pytest.fixture(scope="session")
 def frame_of(tmp_path_factory: pytest.TempPathFactory) -> MakeFrame:
-    """A function that turns cells into the frame that the report reads."""
+    """Return a function that turns cells into the frame that the report reads."""
 
     def make(*cells: Cell) -> pd.DataFrame:
         path = tmp_path_factory.mktemp("cells") / "cells.csv"
@@ -26,7 +26,7 @@ def frame_of(tmp_path_factory: pytest.TempPathFactory) -> MakeFrame:
 
 @pytest.fixture(scope="session")
 def like_paper() -> Callable[..., list[Cell]]:
-    """Cells at the keys of one of the paper's tables, with its values plus one, at most 100."""
+    """Return a function that makes the cells of a table of the paper, with values plus one."""
 
     def make(label: str, *tasks: str) -> list[Cell]:
         return [

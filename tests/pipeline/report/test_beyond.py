@@ -1,4 +1,4 @@
-"""Tables beyond the paper."""
+"""Tables that the paper does not have."""
 
 from __future__ import annotations
 
@@ -173,12 +173,12 @@ def test_released_rules_need_length_normalisation_and_references(
 ) -> None:
     right = like_paper(PRR, "nmt_ende")
     moved = [replace(cell, metric="prr_shifted") for cell in right]
-    other = [replace(cell, length_norm="false") for cell in moved]
+    unnormalised = [replace(cell, length_norm="false") for cell in moved]
     without = [
         replace(cell, test_set="PRM", also_called="", value=None, reason="no reference")
         for cell in moved
     ]
-    table = sentence_rules(frame_of(*right, *moved, *other, *without))
+    table = sentence_rules(frame_of(*right, *moved, *unnormalised, *without))
     assert [row.labels[1] for row in table.rows] == ["newstest14"]
 
 

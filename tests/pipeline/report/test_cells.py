@@ -67,7 +67,7 @@ def test_a_test_set_that_could_not_be_prepared_has_a_reason(frame_of):
     assert index.ensemble("nmt_ende", "random_init") == "random_init"
 
 
-def test_single_models_stand_for_checkpoint_averages(frame_of):
+def test_single_members_replace_checkpoint_averages(frame_of):
     single = replace(OURS, ensemble="single", hypotheses="-")
     average = single.key._replace(ensemble="checkpoint_average")
     assert CellIndex(frame_of(single)).cell(average).value == 61.5

@@ -39,7 +39,7 @@ def prr(column: str, value: float, reason: str = "", **changes: str) -> Cell:
 
 
 def around(*cells: Cell, width: float = 1.0) -> dict[Key, np.ndarray]:
-    """Correlated bootstrap draws of cells, with a little noise of their own."""
+    """Return correlated bootstrap draws of cells, each with a little noise."""
     together = GENERATOR.normal(size=400) * 10
     return {
         cell.key: (cell.value or 0) + together + GENERATOR.normal(size=400) * width / 4
@@ -185,7 +185,7 @@ def test_claims_use_columns_of_their_tables() -> None:
             assert not isinstance(side, Side) or set(side.columns) <= columns, name
 
 
-def test_single_models_stand_for_checkpoint_averages(frame_of: MakeFrame) -> None:
+def test_single_members_replace_checkpoint_averages(frame_of: MakeFrame) -> None:
     shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
     nll = {"column": "nll", "metric": "nll", **shared}
     checkpoints = Cell(ensemble="checkpoint", hypotheses="prex", value=1.4, **nll)

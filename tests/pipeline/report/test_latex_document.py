@@ -32,7 +32,7 @@ HOSTILE = r"50 % & a_b #1 $x^2$ {~} \n <|> ±"
 
 @pytest.fixture(scope="module", params=[(), ("nmt_ende",), ("nmt_ende", "nmt_enfr", "asr")])
 def document(request, frame_of, like_paper):
-    """All tables of a run of some tasks, and a table full of LaTeX's special characters."""
+    """Write all tables of a run of some tasks, and a table of LaTeX's special characters."""
     cells = {cell.key: cell for label in LAYOUTS for cell in like_paper(label, *request.param)}
     frame = frame_of(*cells.values())
     tables = [paper_table(label, CellIndex(frame)) for label in LAYOUTS]

@@ -31,7 +31,7 @@ from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 )
 def test_headings_of_a_measure(column: str, group: str, heading: str, latex: str | None) -> None:
     groups, measures = measure_header(["Task"], [column], "B")
-    assert [one.text for one in groups] == ["Task", group]
+    assert [heading.text for heading in groups] == ["Task", group]
     assert (measures[1].text, measures[1].latex) == (heading, latex)
 
 

@@ -28,7 +28,7 @@ def labels(table):
 
 
 def of_paper(table):
-    """The cells of a table that the paper has too."""
+    """Return the cells of a table that are also in the paper."""
     keys = {cell.key for cell in paper_cells(table.label)}
     return [cell for cell in table.cells if cell.cell.key in keys]
 
@@ -108,7 +108,7 @@ def test_chrf_follows_the_papers_columns_for_their_test_sets_only(table_of, like
     assert last[2].reason
 
 
-def test_a_kind_of_ensemble_is_never_shown_for_another(table_of, like_paper):
+def test_each_kind_of_ensemble_has_its_own_rows(table_of, like_paper):
     cells = [cell for cell in like_paper(KINDS, "nmt_ende") if cell.ensemble == "random_init"]
     table = table_of(KINDS, *cells)
     assert [{shown.cell.reason for shown in row.cells} for row in table.rows] == [
@@ -121,7 +121,7 @@ def test_a_kind_of_ensemble_is_never_shown_for_another(table_of, like_paper):
     ]
 
 
-def test_single_models_are_shown_as_checkpoint_averages(table_of, like_paper):
+def test_single_members_are_shown_as_checkpoint_averages(table_of, like_paper):
     table = table_of(KINDS, *like_paper("tab-apn:nmt-bleu-nll", "nmt_ende"))
     assert [shown.cell.value for shown in table.rows[0].cells] == pytest.approx(
         [29.8, 30.9, 2.46, 2.29]

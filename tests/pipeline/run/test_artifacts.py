@@ -1,4 +1,4 @@
-"""Artifacts and folders of parts: what a manifest says, what readers refuse, what is resumed."""
+"""Artifacts and folders of parts: what manifests list, readers refuse and reruns resume."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = {"stage", "code", "settings", "made_from", "digest", "files", "parts", "d
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "metrics" / "nmt_ende"
     (folder / "figures").mkdir(parents=True)
-    for name in ("cells.csv", "figures/one.csv"):
+    for name in ("cells.csv", "figures/bleu.csv"):
         (folder / name).write_text(name)
     write_manifest(folder, made_by("metrics", **MADE_FROM), description={"counts": 2})
     return folder
@@ -45,8 +45,8 @@ def test_all_manifests_have_the_same_keys(folder: Path, tmp_path: Path) -> None:
     parts = _part_folder(tmp_path / "train", a="1")
     _make(parts, "a")
     parts.write_manifest()
-    for place in (folder, parts.root, parts.root / "a"):
-        assert json.loads((place / "manifest.json").read_text()).keys() == KEYS
+    for artifact in (folder, parts.root, parts.root / "a"):
+        assert json.loads((artifact / "manifest.json").read_text()).keys() == KEYS
 
 
 def test_an_artifact_gives_its_files_and_description(folder: Path) -> None:
@@ -55,15 +55,15 @@ def test_an_artifact_gives_its_files_and_description(folder: Path) -> None:
     artifact.check(MADE_FROM)
     artifact.check({"a": "1"})
     assert artifact.file("cells.csv") == folder / "cells.csv"
-    assert artifact.names() == ["cells.csv", "figures/one.csv"]
-    assert artifact.names("figures/", ".csv") == ["figures/one.csv"]
+    assert artifact.names() == ["cells.csv", "figures/bleu.csv"]
+    assert artifact.names("figures/", ".csv") == ["figures/bleu.csv"]
     assert artifact.names(suffix=".svg") == []
     assert artifact.description == {"counts": 2}
     assert artifact.digest == made_by("metrics", **MADE_FROM).digest
     assert artifact.as_input == {"metrics/nmt_ende": artifact.digest}
 
 
-@pytest.mark.parametrize("name", ["cells.csv", "figures/one.csv"])
+@pytest.mark.parametrize("name", ["cells.csv", "figures/bleu.csv"])
 def test_a_changed_or_missing_file_is_named(name: str, folder: Path) -> None:
     (folder / name).write_text("other")
     changed = rf"{name}: changed since stage metrics wrote it \(5 bytes, sha256 .*, expected .*\)"
@@ -83,27 +83,27 @@ def test_an_unlisted_file_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "digest"), [("b", "3"), ("c", "1")])
-def test_an_input_that_it_was_not_made_from_is_named(name: str, digest: str, folder: Path) -> None:
+def test_input_that_has_changed_is_named(name: str, digest: str, folder: Path) -> None:
     outdated = rf"nmt_ende: not made from the current {name}\. Run python -m stages\.metrics again"
     with pytest.raises(DataError, match=outdated):
         _metrics(folder).check(MADE_FROM | {name: digest})
 
 
-def test_a_folder_without_a_manifest_is_taken_with_a_warning(
+def test_folder_without_a_manifest_is_accepted_with_a_warning(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "manifest.json").unlink()
     artifact = Artifact(folder, "metrics", required=False)
     assert "manifest.json: no such file, so the content of its folder is not" in caplog.text
     artifact.check({"a": "other"})
-    assert artifact.names(suffix=".csv") == ["cells.csv", "figures/one.csv"]
+    assert artifact.names(suffix=".csv") == ["cells.csv", "figures/bleu.csv"]
     assert artifact.file("cells.csv") == folder / "cells.csv"
     assert (artifact.digest, artifact.description, artifact.as_input) == (None, {}, {})
     with pytest.raises(DataError, match=r"draws\.parquet: no such file"):
         artifact.file("draws.parquet")
 
 
-def test_no_manifest_is_an_error_that_names_the_stage(tmp_path: Path) -> None:
+def test_missing_manifest_names_the_stage_to_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no such file\. Run python -m stages\.train first"):
         Artifact(tmp_path / "train" / "nmt_ende", "train")
 
@@ -165,19 +165,19 @@ def test_a_new_artifact_replaces_the_old_one_and_lists_its_files(folder: Path) -
     assert sorted(path.name for path in folder.iterdir()) == ["cells.csv", "manifest.json"]
 
 
-def test_made_once_makes_again_only_what_is_damaged(tmp_path: Path) -> None:
-    made: list[Path] = []
+def test_made_once_rebuilds_only_a_damaged_artifact(tmp_path: Path) -> None:
+    calls: list[Path] = []
 
     def make(folder: Path) -> None:
-        made.append(folder)
+        calls.append(folder)
         (folder / "weights").write_text("w")
 
     for _ in range(2):
         artifact = made_once(tmp_path / "w", made_by("decode"), make)
-    assert len(made) == 1
+    assert len(calls) == 1
     artifact.file("weights").write_text("x")
     assert made_once(tmp_path / "w", made_by("decode"), make).file("weights").read_text() == "w"
-    assert len(made) == 2
+    assert len(calls) == 2
 
 
 KILLED_HALFWAY = """
@@ -186,11 +186,11 @@ from pathlib import Path
 from pipeline.run.artifacts import made_once
 from tests.artifacts import made_by
 
-def half(folder):
+def write_half(folder):
     (folder / "weights").write_bytes(b"ha")
     os.kill(os.getpid(), signal.SIGKILL)
 
-made_once(Path(sys.argv[1]), made_by("decode"), half)
+made_once(Path(sys.argv[1]), made_by("decode"), write_half)
 """
 
 
@@ -250,15 +250,15 @@ def _cut(part: Path) -> None:
     (part / "data").write_text("")
 
 
-def _lose(part: Path) -> None:
+def _delete(part: Path) -> None:
     (part / "data").unlink()
 
 
-def _spoil(part: Path) -> None:
+def _damage_manifest(part: Path) -> None:
     (part / "manifest.json").write_text("{")
 
 
-@pytest.mark.parametrize("damage", [_cut, _lose, _spoil])
+@pytest.mark.parametrize("damage", [_cut, _delete, _damage_manifest])
 def test_a_damaged_part_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
     folder = _part_folder(tmp_path, a="1", b="1")
     for name in folder.parts:
@@ -271,7 +271,7 @@ def test_a_damaged_part_is_made_again(damage: Callable[[Path], None], tmp_path: 
         _parts(folder.root)
 
 
-def test_parts_of_two_settings_are_not_read_together(tmp_path: Path) -> None:
+def test_parts_of_different_settings_are_refused(tmp_path: Path) -> None:
     old, new = (_part_folder(tmp_path, a=text, b=text) for text in ("old", "new"))
     for name in "ab":
         _make(old, name)
@@ -287,7 +287,7 @@ def test_a_part_that_the_manifest_does_not_list_is_refused(tmp_path: Path) -> No
         _make(folder, name)
     _part_folder(tmp_path, a="1").write_manifest()
     assert _parts(tmp_path) == _part_folder(tmp_path, a="1").parts
-    (tmp_path / ".c.building").mkdir()  # of a run that has not finished
+    (tmp_path / ".c.building").mkdir()  # from a run that has not finished
     (tmp_path / ".c.building" / "manifest.json").touch()
     _make(folder, "b")
     with pytest.raises(DataError, match=r"not in manifest\.json \(b\)"):
@@ -296,7 +296,7 @@ def test_a_part_that_the_manifest_does_not_list_is_refused(tmp_path: Path) -> No
     assert _parts(tmp_path) == folder.parts
 
 
-def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
+def test_files_left_by_a_killed_run_are_replaced(tmp_path: Path) -> None:
     folder = _part_folder(tmp_path, a="1")
     (tmp_path / ".a.building").mkdir()
     (tmp_path / ".a.building" / "old").write_text("left by a kill")

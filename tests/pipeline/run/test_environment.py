@@ -1,4 +1,4 @@
-"""One thread per process, whatever a stage imports."""
+"""Numeric libraries use one thread per process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders that are complete or absent, and digests."""
+"""Files and folders are complete or absent; digests depend on values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pipeline.run.files import complete_folder, digest, write_atomically
 
 
-def test_whole_folder_replaces_the_old_one(tmp_path: Path) -> None:
+def test_complete_folder_replaces_the_old_one(tmp_path: Path) -> None:
     for text in ("old", "new"):
         with complete_folder(tmp_path / "out") as out:
             (out / text).write_text(text)
@@ -18,7 +18,7 @@ def test_whole_folder_replaces_the_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_what_a_link_points_to_is_replaced(is_folder: bool, tmp_path: Path) -> None:
+def test_target_of_a_link_is_replaced(is_folder: bool, tmp_path: Path) -> None:
     elsewhere = tmp_path / "another disk" / "results"
     elsewhere.parent.mkdir()
     if is_folder:
@@ -45,14 +45,14 @@ def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.Mo
     target = tmp_path / "metrics"
     with complete_folder(target) as out:
         (out / "cells.csv").write_text("old")
-    monkeypatch.setattr("shutil.rmtree", _only_whole(target))
+    monkeypatch.setattr("shutil.rmtree", _refuse_to_remove(target))
     with complete_folder(target) as out:
         (out / "cells.csv").write_text("new")
     assert [path.name for path in target.iterdir()] == ["cells.csv"]
     assert (target / "cells.csv").read_text() == "new"
 
 
-def _only_whole(target: Path) -> Callable[..., None]:
+def _refuse_to_remove(target: Path) -> Callable[..., None]:
     def removed(folder: Path, ignore_errors: bool = False) -> None:
         assert folder != target, "a kill here would leave a part of it"
 

@@ -1,4 +1,4 @@
-"""What comes after decoding, imported as a whole: no model and no runner comes with it."""
+"""Imports: stages after decoding need neither torch nor Hydra, and fairseq hides no setting."""
 
 import subprocess
 import sys
@@ -23,13 +23,13 @@ print([name for name in {FOREIGN} if name in sys.modules], end="")
 """
 
 
-def test_what_comes_after_decoding_needs_no_model_and_no_runner() -> None:
+def test_evaluation_packages_import_neither_models_nor_runners() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]", "")
 
 
 def test_fairseq_registers_no_name_that_conf_uses() -> None:
-    """Hydra would take such a name of fairseq for the schema of ours."""
+    """Hydra would use a registered name of fairseq as the schema of our file."""
     import_fairseq("fairseq.trainer")
     import_fairseq("pipeline.fairseq_bridge.models.vggtransformer")
     for path in CONF.rglob("*.yaml"):

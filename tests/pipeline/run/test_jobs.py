@@ -1,4 +1,4 @@
-"""The multiruns that a stage starts for its parts, and for pieces of parts."""
+"""A stage starts multiruns for its parts and for shards of parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.artifacts import made_by
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands of a run that make nothing; the first of two fails."""
+    """Record commands instead of running them; the first of two fails."""
     commands: list[list[str]] = []
 
     def run_group(command: list[str]) -> int:
@@ -33,9 +33,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
-    given = ["hydra/launcher=slurm", "hydra.launcher.partition=long", f"io.root='{tmp_path}'"]
+    overrides = ["hydra/launcher=slurm", "hydra.launcher.partition=long", f"io.root='{tmp_path}'"]
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        composed = compose("pipeline", given, return_hydra_config=True)
+        composed = compose("pipeline", overrides, return_hydra_config=True)
     hydra_config = HydraConfig()
     with open_dict(composed):
         hydra_config.set_config(composed)
@@ -50,10 +50,10 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
 ) -> None:
     parts = dict.fromkeys("abc", made_by("decode"))
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", parts)
-    pieces = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
+    shards = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
     with pytest.raises(PipelineError, match="shards of parts failed"):
-        run_shards(config, folder, pieces)
-    run_shards(config, folder, pieces)
+        run_shards(config, folder, shards)
+    run_shards(config, folder, shards)
     with pytest.raises(PipelineError, match=r"3 of 3 parts failed \(a, b, c\)"):
         run_parts(config, folder, 2)
     same = [
@@ -67,7 +67,7 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
     ]
 
 
-def test_a_job_of_a_cluster_makes_its_parts_itself(
+def test_cluster_job_runs_its_parts_itself(
     config: PipelineConfig, commands: list[list[str]], tmp_path: Path
 ) -> None:
     with read_write(HydraConfig.get()):
@@ -78,7 +78,7 @@ def test_a_job_of_a_cluster_makes_its_parts_itself(
     assert commands[0][-2:] == ["part='a'", "hydra/launcher=local"]
 
 
-def test_no_run_is_started_for_nothing(
+def test_no_run_is_started_without_parts(
     config: PipelineConfig, commands: list[list[str]], tmp_path: Path
 ) -> None:
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", {"a": made_by("decode")})

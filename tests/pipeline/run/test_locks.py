@@ -1,4 +1,4 @@
-"""Locks between runs: who waits, who is refused, and what is left."""
+"""Locks between runs: which runs wait, which are refused, and what remains afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _enter(lock: Path) -> None:
         lock.with_name("entered").touch()
 
 
-def test_a_second_run_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+def test_second_run_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "work"
     with exclusive_lock(lock, "work", wait=False):
         holder = rf"locks/work: locked by another run of work \(process {os.getpid()}\)\. Wait"
@@ -37,7 +37,7 @@ def test_a_second_run_is_refused_until_the_first_ends(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_whose_folder_its_holder_removes_at_the_end_can_be_taken_again(
+def test_lock_can_be_taken_again_after_its_folder_was_removed(
     tmp_path: Path,
 ) -> None:
     lock = tmp_path / "hidden" / "lock"
@@ -46,7 +46,7 @@ def test_a_lock_whose_folder_its_holder_removes_at_the_end_can_be_taken_again(
             shutil.rmtree(lock.parent)
 
 
-def test_a_job_waits(tmp_path: Path) -> None:
+def test_job_waits_for_the_lock(tmp_path: Path) -> None:
     lock = tmp_path / "work"
     with exclusive_lock(lock, "work", wait=False):
         job = multiprocessing.get_context("spawn").Process(target=_enter, args=(lock,))
@@ -58,7 +58,7 @@ def test_a_job_waits(tmp_path: Path) -> None:
     assert (tmp_path / "entered").exists()
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     lock = tmp_path / "work"
     job = multiprocessing.get_context("spawn").Process(target=_hold, args=(lock,))
     job.start()

@@ -1,4 +1,4 @@
-"""The log of a run: what it keeps, and what a full disk does to it."""
+"""The log of a run keeps messages and errors, and survives a full disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.run.logs import kept_log
 _log = logging.getLogger(__name__)
 
 
-def test_keeps_what_is_said_and_how_it_ends(
+def test_log_has_the_messages_and_the_end_of_each_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -26,29 +26,29 @@ def test_keeps_what_is_said_and_how_it_ends(
         raise SystemExit(143)
     with pytest.raises(ZeroDivisionError), kept_log(path, "starts again"):
         _ = 1 // 0
-    _log.info("said by nobody's run")
+    _log.info("outside of a run")
     lines = path.read_text().splitlines()
-    said = [line.split(" ", 3)[3] for line in lines if line.startswith("20")]
-    assert said[:5] == [
+    messages = [line.split(" ", 3)[3] for line in lines if line.startswith("20")]
+    assert messages[:5] == [
         "INFO starts: settings.yaml",
         "INFO read 8, kept 7",
         "INFO done",
         "INFO starts again",
         "ERROR file must hold rows, got none",
     ]
-    assert "ERROR interrupted (SystemExit 143)" in said
+    assert "ERROR interrupted (SystemExit 143)" in messages
     assert lines[-1] == "ZeroDivisionError: integer division or modulo by zero"
 
 
-def test_log_that_cannot_be_written_is_told_once_and_stops_nothing(
+def test_log_that_cannot_be_written_gives_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.INFO)
     path = tmp_path / "full.log"
     path.symlink_to("/dev/full")
     with kept_log(path, "starts"):
-        _log.info("one")
-        _log.info("two")
+        _log.info("first")
+        _log.info("second")
     assert (
         capsys.readouterr().err == f"warning: {path}: cannot be written (No space left on device). "
         "The run continues without it.\n"

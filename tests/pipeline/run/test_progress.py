@@ -7,19 +7,19 @@ import pytest
 from pipeline.run.progress import Progress, progress
 
 
-def test_without_a_terminal_the_end_is_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_terminal_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert list(progress("abc", 3, "letters")) == ["a", "b", "c"]
     assert re.findall(r"letters: (.*), \d+ s elapsed, 0 s left", caplog.text) == ["3 of 3"]
 
 
-def test_one_item_alone_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_single_item_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert list(progress("a", 1, "letters")) == ["a"]
     assert caplog.text == ""
 
 
-def test_a_line_now_and_then_says_what_is_left(
+def test_remaining_time_is_logged_at_intervals(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("INFO")
@@ -32,7 +32,7 @@ def test_a_line_now_and_then_says_what_is_left(
     assert caplog.text.count("sentences") == 1
 
 
-def test_on_a_terminal_a_bar_counts(
+def test_terminal_has_a_progress_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

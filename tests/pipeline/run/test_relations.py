@@ -1,4 +1,4 @@
-"""Settings that must go together, each named with the rule and its value."""
+"""Contradictory settings are refused with the key, the rule and the value."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from tests.composed_settings import composed_settings
         ),
     ],
 )
-def test_training_settings_must_go_together(overrides: list[str], words: str) -> None:
+def test_contradictory_training_settings_are_refused(overrides: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         composed_settings(*overrides)
 
 
-def test_cycles_that_divide_the_training_pass() -> None:
+def test_cycles_that_divide_the_training_are_accepted() -> None:
     settings = composed_settings("train.cycles=4", "train.schedule=cosine", "train.updates=1600")
     assert settings.train.cycles == 4
 
@@ -81,12 +81,12 @@ _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary
         ),
     ],
 )
-def test_imported_units_come_whole_and_train_nothing(overrides: list[str], words: str) -> None:
+def test_incomplete_imported_subword_models_are_refused(overrides: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         composed_settings(*overrides)
 
 
-def test_imported_units_need_no_text_to_train_on() -> None:
+def test_imported_subword_models_need_no_training_text() -> None:
     sets = ("data.source=files", "data.corpus=mine", "data.dev=x", "data.test=y")
     settings = composed_settings(*_IMPORTED, "data.units.sentencepiece=m", *_DICTIONARIES, *sets)
     assert settings.data.train is None

@@ -31,12 +31,12 @@ def test_functions_of_a_kind_can_be_imported_and_its_settings_exist(kind: KindOf
         ("task.test_sets.MED.kind=meetings", r"Choose one of held_out, permuted, typos"),
     ],
 )
-def test_settings_that_do_not_suit_a_kind_are_refused(override: str, message: str) -> None:
+def test_settings_that_do_not_fit_a_kind_are_refused(override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         composed_settings(override)
 
 
-def test_sets_made_of_the_users_corpora_are_named_after_them() -> None:
+def test_sets_from_user_corpora_are_named_after_them() -> None:
     overrides = ["task=asr", "data.speech.ami=a", "data.speech.common_voice=c"]
     text = composed_settings("data.librispeech=l").task.test_sets
     speech = composed_settings(*overrides).task.test_sets

@@ -30,7 +30,7 @@ def attributes() -> dict[str, Any]:
 
 @pytest.fixture
 def make_hypothesis() -> Callable[..., Hypothesis]:
-    """A hypothesis of random but valid numbers."""
+    """Return a function that makes a hypothesis of random but valid numbers."""
 
     def make(n_token: int, seed: int = 0, dump: str = "statistics") -> Hypothesis:
         random = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def make_hypothesis() -> Callable[..., Hypothesis]:
 def write_store(
     tmp_path: Path, attributes: dict[str, Any], make_hypothesis: Callable[..., Hypothesis]
 ) -> Callable[..., Path]:
-    """A store of sentences with 0, 1, 2, 0, 1, 2, ... hypotheses."""
+    """Return a function that writes a store of sentences with 0, 1, 2, 0, ... hypotheses."""
 
     def write(name: str = "store.h5", n_sentence: int = 7, dump: str = "statistics") -> Path:
         with StoreWriter(tmp_path / name, **attributes) as store:

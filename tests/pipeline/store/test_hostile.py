@@ -1,4 +1,4 @@
-"""Malicious and damaged stores are rejected with their name, and nothing worse happens."""
+"""Malicious and damaged stores are rejected by name and do no harm."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def test_hostile_datasets_of_other_files_are_not_followed(
     with h5py.File(path, "r+") as file:
         name = "/token/entropy_prex"
         values = file[name][:]
-        with h5py.File(secret, "w") as other:
-            other["x"] = values
+        with h5py.File(secret, "w") as secret_file:
+            secret_file["x"] = values
         del file[name]
         if kind == "soft":
             file[name] = h5py.SoftLink("/token/cross_prex")
@@ -123,8 +123,8 @@ def test_hostile_type_that_crashes_hdf5_is_rejected(write_store: Write):
     path = write_store()
     content = bytearray(path.read_bytes())
     # Change the class of a text attribute's type to one that the library does not know.
-    place = content.index(b"regime\0\0\x19\x01") + len(b"regime\0\0\x19")
-    content[place] = 127
+    offset = content.index(b"regime\0\0\x19\x01") + len(b"regime\0\0\x19")
+    content[offset] = 127
     path.write_bytes(content)
     (fault,) = validate(path)
     assert fault.startswith(f"{path}: damaged HDF5 file; reading it crashes")
@@ -223,9 +223,9 @@ def test_hostile_damage_is_accepted_or_rejected_by_name(
 ):
     path = write_store(dump=dump)
     content = np.frombuffer(path.read_bytes(), np.uint8).copy()
-    used = np.flatnonzero(content)  # a new file is mostly holes
-    for place, change in flips:
-        content[used[int(place * len(used))]] ^= change
+    used = np.flatnonzero(content)  # a new file is mostly zeros
+    for fraction, change in flips:
+        content[used[int(fraction * len(used))]] ^= change
     path.write_bytes(content[: round(kept * len(content))].tobytes())
     faults = validate(path)
     for fault in faults:

@@ -1,4 +1,4 @@
-"""Every fault of a store is one sentence that names the file, the dataset and the row."""
+"""Every fault of a store is reported with the file, the dataset and the row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _link(file: h5py.File, target: object) -> None:
 
 
 def _virtual(file: h5py.File) -> None:
-    """A dataset whose values are in a file that does not exist; they are read as 0."""
+    """Make a dataset whose values are in a missing file; HDF5 reads them as 0."""
     layout = h5py.VirtualLayout(file["/token/id"].shape, "float32")
     layout[:] = h5py.VirtualSource("none.h5", "x", layout.shape)
     del file["/token/entropy_prex"]
@@ -58,7 +58,7 @@ def _long_texts(file: h5py.File) -> None:
 
 
 def _huge(file: h5py.File) -> None:
-    """Shapes of terabytes without any data."""
+    """Give datasets shapes of terabytes without any data."""
     for name, dataset in list(file["/token"].items()):
         shape, dtype = (2**40, *dataset.shape[1:]), dataset.dtype
         del file["/token"][name]
@@ -121,7 +121,7 @@ def _scalar(file: h5py.File) -> None:
         (_huge, "dataset /token/id: has rows that were never written"),
     ],
 )
-def test_a_fault_names_dataset_and_row(
+def test_fault_names_dataset_and_row(
     write_store: Write, change: Callable[[h5py.File], None], message: str
 ):
     path = write_store()
@@ -144,7 +144,7 @@ def test_rows_that_were_never_written_are_rejected(write_store: Write):
 
 
 def test_stores_of_other_toolkits_are_valid(write_store: Write):
-    """Fixed-length texts, 1 for true, another flag bit, wider and big-endian numbers."""
+    """Fixed-length texts, 1 for true, an unknown flag bit, and wider or big-endian numbers."""
     path = write_store()
     with h5py.File(path, "r+") as file:
         for name, value in dict(file.attrs).items():

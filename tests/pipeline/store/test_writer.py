@@ -47,9 +47,11 @@ def test_datasets_of_several_chunks_are_complete(
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", hypotheses)
     with open_store(tmp_path / "s.h5") as stored:
-        whole = np.concatenate([hypothesis.statistics.entropy_member for hypothesis in hypotheses])
+        expected = np.concatenate(
+            [hypothesis.statistics.entropy_member for hypothesis in hypotheses]
+        )
         np.testing.assert_array_equal(
-            stored.read("/token/entropy_member"), whole.astype(np.float32)
+            stored.read("/token/entropy_member"), expected.astype(np.float32)
         )
 
 
@@ -162,7 +164,7 @@ def test_all_hypotheses_must_have_the_same_dump(
     second: dict[str, Any],
 ):
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
-        # A rejected sentence does not determine the dump.
+        # A rejected sentence does not set the dump.
         with pytest.raises(StoreError, match="same dump"):
             store.add_sentence(
                 0, "s", "r", [make_hypothesis(2), replace(make_hypothesis(2), **first)]

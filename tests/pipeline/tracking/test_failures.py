@@ -1,4 +1,4 @@
-"""Failures of MLflow are errors of one line that say what failed and what to do."""
+"""Failures of MLflow are reported in one line that says what failed and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .test_run import settings
 pytestmark = pytest.mark.process
 
 
-def test_a_deleted_experiment_is_restored_by_the_command_that_is_named(tmp_path: Path) -> None:
+def test_deleted_experiment_is_restored_by_the_command_in_the_message(tmp_path: Path) -> None:
     config = settings(tmp_path / "out: put")
     with open_run(config, "metrics"):
         pass
@@ -34,16 +34,16 @@ def test_a_deleted_experiment_is_restored_by_the_command_that_is_named(tmp_path:
     words = r"experiment nmt_ende: deleted in MLflow\. Restore it by"
     with pytest.raises(MachineError, match=words) as refused, open_run(config, "metrics"):
         pass
-    found = re.search(r"Restore it by (.*), or set tracking=off", str(refused.value))
-    assert found is not None
+    advice = re.search(r"Restore it by (.*), or set tracking=off", str(refused.value))
+    assert advice is not None
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run(["sh", "-c", found[1]], env=environment, check=True, capture_output=True)
+    subprocess.run(["sh", "-c", advice[1]], env=environment, check=True, capture_output=True)
     with open_run(config, "metrics"):
         pass
     assert [run.info.status for run in client.search_runs(["1"])] == ["FINISHED"] * 2
 
 
-def test_an_experiment_that_is_deleted_during_a_run(tmp_path: Path) -> None:
+def test_experiment_deleted_during_a_run_is_reported(tmp_path: Path) -> None:
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     words = r"MLflow at sqlite:///.*mlflow\.db: could not store metrics of .*active.*\. Results are"
     with pytest.raises(MachineError, match=words), open_run(settings(tmp_path), "metrics") as log:
@@ -75,7 +75,7 @@ def test_a_read_only_database_is_reported(tmp_path: Path) -> None:
         "open_experiment(None, Path(sys.argv[1]), 'asr')\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
-    if os.geteuid() == 0:  # root may write everywhere: it runs without that capability
+    if os.geteuid() == 0:  # root can write everywhere unless it gives up that capability
         command = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-all", *command]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 1
@@ -107,4 +107,4 @@ def test_a_model_that_another_process_just_registered_is_used(
         manifest.write_text(members)
         register(client, run, "ensembles", manifest)
     versions = client.search_model_versions("name='ensembles'")
-    assert sorted(int(one.version) for one in versions) == [1, 2]
+    assert sorted(int(version.version) for version in versions) == [1, 2]

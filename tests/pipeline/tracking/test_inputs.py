@@ -1,4 +1,4 @@
-"""The datasets of a run."""
+"""The prepared data are logged as datasets of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in MLflow: one store, ASCII names, children under their parent."""
+"""Runs in MLflow: one store, ASCII names, and children with their parent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_case_22_names_are_ascii(text: str, name: str) -> None:
     assert metric_name(text) == name
 
 
-def test_run_holds_params_metrics_curves_and_files(tmp_path: Path) -> None:
+def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
     curve = tmp_path / "curve.csv"
     curve.write_text("update,loss\n10,2.5\n20,1.5\n")
     root = tmp_path / "out: put"
@@ -75,10 +75,12 @@ def test_members_are_a_new_version_only_if_they_change(tmp_path: Path) -> None:
             log.register("nmt_ende ensembles", manifest)
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     versions = client.search_model_versions("name='nmt_ende ensembles'")
-    assert sorted(int(one.version) for one in versions) == [1, 2, 3]
+    assert sorted(int(version.version) for version in versions) == [1, 2, 3]
     runs = client.search_runs(["1"])
     assert all(
-        [one.path for one in client.list_artifacts(run.info.run_id)].count("ensemble.json")
+        [artifact.path for artifact in client.list_artifacts(run.info.run_id)].count(
+            "ensemble.json"
+        )
         for run in runs
     )
 
@@ -136,7 +138,7 @@ def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
 
 
 def _sweep(folder: Path, body: str, at_once: int = 1) -> subprocess.CompletedProcess[str]:
-    """A sweep of three temperatures with a stage of this body, results in {folder}/out."""
+    """Run a sweep of three temperatures of a stage with this body and root {folder}/out."""
     script = folder / "stage.py"
     script.write_text(
         "from pipeline import tracking\n"
@@ -171,7 +173,7 @@ def _parent_and_children(root: Path) -> tuple[Run, list[Run]]:
     return parent, children
 
 
-def test_case_20_sweep_of_three_jobs_is_three_runs_under_one_parent(tmp_path: Path) -> None:
+def test_case_20_sweep_of_three_jobs_is_three_runs_with_one_parent(tmp_path: Path) -> None:
     result = _sweep(tmp_path, "pass", at_once=2)
     assert result.returncode == 0, result.stderr
     parent, children = _parent_and_children(tmp_path / "out")
@@ -213,14 +215,16 @@ def test_eight_processes_start_on_a_store_that_does_not_exist_yet(tmp_path: Path
         "while len(list(root.parent.glob('ready *'))) < 8:\n"
         "    time.sleep(0.05)\n"
         "with open_run(settings, 'metrics', name=number) as log:\n"
-        "    log.metrics({f'm{one}': one for one in range(600)})\n"
+        "    log.metrics({f'm{index}': index for index in range(600)})\n"
     )
     root = tmp_path / "out"
     command = [sys.executable, str(script), str(root)]
-    runs = [subprocess.Popen([*command, str(one)], cwd=ROOT, env=ENVIRONMENT) for one in range(8)]
+    runs = [
+        subprocess.Popen([*command, str(number)], cwd=ROOT, env=ENVIRONMENT) for number in range(8)
+    ]
     assert [run.wait() for run in runs] == [0] * 8
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
-    found = client.search_runs(["1"])
-    assert sorted(run.info.run_name for run in found) == [str(one) for one in range(8)]
-    assert {len(run.data.metrics) for run in found} == {600}
-    assert len(client.search_experiments()) == 2  # MLflow's own, and the task's
+    tracked = client.search_runs(["1"])
+    assert sorted(run.info.run_name for run in tracked) == [str(number) for number in range(8)]
+    assert {len(run.data.metrics) for run in tracked} == {600}
+    assert len(client.search_experiments()) == 2  # MLflow's default experiment and that of the task

@@ -10,9 +10,9 @@ from tests.pipeline.toy_task import Toy
 
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    made = Toy(tmp_path_factory.mktemp("toy run: 日本"))
-    made.write()
-    return made
+    toy = Toy(tmp_path_factory.mktemp("toy run: 日本"))
+    toy.write()
+    return toy
 
 
 @pytest.fixture
@@ -22,5 +22,5 @@ def evidence(toy: Toy) -> TaskEvidence:
 
 @pytest.fixture
 def nothing(evidence: TaskEvidence) -> TaskEvidence:
-    """The evidence of a run without decodes."""
+    """Return the evidence of a run without decodes."""
     return replace(evidence, decodes={})

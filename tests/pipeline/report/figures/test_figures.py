@@ -56,7 +56,7 @@ def test_every_figure_is_drawn_and_listed_with_its_data(
         assert entry["caption"]
         assert entry["reason"] == ""
         data = pd.read_csv(tmp_path / entry["files"][0])
-        # Only the spread may be absent: a single subset has none.
+        # Only the spread may be missing, because a single subset has none.
         assert not data.drop(columns="spread", errors="ignore").isna().any(axis=None)
         svg = (tmp_path / entry["files"][1]).read_text(encoding="utf-8")
         texts = [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
@@ -68,7 +68,7 @@ def test_every_figure_is_drawn_and_listed_with_its_data(
 def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path: Path) -> None:
     import matplotlib
 
-    folders = [tmp_path / "one", tmp_path / "two"]
+    folders = [tmp_path / "first", tmp_path / "second"]
     with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other"}):
         for folder in folders:
             folder.mkdir()
@@ -179,8 +179,8 @@ def test_ablation_covers_all_subsets(evidence: TaskEvidence) -> None:
     assert row["spread"] == pytest.approx(np.std(pairs, ddof=1))
     assert data.loc[("newstest14", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
     assert data.loc[("newstest14", "bleu", "expr")].index.tolist() == [1, 3]
-    whole = evidence.decodes[PREX]
-    bleu = corpus_bleu(list(map(str, whole.texts)), list(map(str, whole.references)))
+    ensemble = evidence.decodes[PREX]
+    bleu = corpus_bleu(list(map(str, ensemble.texts)), list(map(str, ensemble.references)))
     assert data.loc[("newstest14", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
 
 

@@ -34,7 +34,7 @@ WriteResults = Callable[..., PageContent]
 
 @pytest.fixture(scope="session")
 def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
-    """A function that writes the results of one task and returns the content of its page."""
+    """Return a function that writes the results of a task and returns the content of its page."""
 
     def write(
         n_sentence: int = 60,

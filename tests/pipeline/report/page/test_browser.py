@@ -39,7 +39,7 @@ def page(chromium: Browser, address: str) -> Iterator[Page]:
         shown.goto(address)
         shown.locator("#list > li").first.wait_for()
         yield shown
-        # The page loads only itself and its pictures, and reports no errors.
+        # The page loads only itself and its figures, and reports no errors.
         assert [event for event in events if event != address and event[:5] != "data:"] == []
 
 
