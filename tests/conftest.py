@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -73,7 +74,6 @@ _LONGEST_FIRST = (
     "stages/test_application.py",
     "plugin/test_plugin.py",
     "pipeline/fairseq_bridge/training/test_trainer.py",
-    "pipeline/run/test_config.py",
     "docs/test_published_models.py",
     "stages/test_decode.py",
     "pipeline/report/page/test_browser.py",
@@ -142,6 +142,19 @@ def environment_of_copy() -> dict[str, str]:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
     return environment
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In `make test-fast`, do not even import the folders and files that start processes."""
+    start_processes = {Path(__file__).parent / name for name in _PROCESS_FOLDERS}
+    is_fast = config.option.markexpr == "not process"
+    return True if is_fast and collection_path in start_processes else None
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from visiting what all modules of tests have imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
