@@ -152,5 +152,5 @@ def test_features_of_another_test_set_are_refused(root: Path, tmp_path: Path) ->
     rows = (root / "prepare" / "asr" / "test" / "LTC.jsonl").read_text()
     (tmp_path / "LTC.jsonl").write_text(rows)
     write_features(tmp_path / "LTC.h5", [np.zeros((4, BINS))] * 19, [], with_targets=False)
-    with pytest.raises(DataError, match=r"LTC\.h5 must hold the 20 utterances of .*, got 19"):
+    with pytest.raises(DataError, match=r"LTC\.h5: must hold the 20 utterances of .* \(got 19\)"):
         read_test_set(tmp_path / "LTC.jsonl")

@@ -61,6 +61,7 @@ def prepare(folder: Path) -> None:
     for role in TEST_SETS:
         write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
     write_sentences(folder / "dev.jsonl", has_reference=True)
+    (folder / "data_card.md").write_text("# Card\n", encoding="utf-8")
     write_manifest(folder)
 
 

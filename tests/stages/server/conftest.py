@@ -75,7 +75,6 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
     folder = tmp_path_factory.mktemp("server")
     root = folder / "outputs"
     prepare(root / "prepare" / "nmt_ende")
-    (root / "prepare" / "nmt_ende" / "data_card.md").write_text("# Card\n", encoding="utf-8")
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
     with served(folder) as server:
         to_server = ("tracking=mlflow_server", f"tracking.uri={server.uri}")
