@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import shutil
@@ -151,12 +150,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_fast and collection_path in start_processes else None
 
 
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector from visiting what all modules of tests have imported."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that start processes, and run the longest files first.
@@ -164,8 +157,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A long file that starts last would keep one process busy after the others have ended.
     """
     folder = Path(__file__).parent
-    place = {folder / name: place for place, name in enumerate(_LONGEST_FIRST)}
-    items.sort(key=lambda item: place.get(item.path, len(place)))
+    rank = {folder / name: rank for rank, name in enumerate(_LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
     for item in items:
         fixtures = {*getattr(item, "fixturenames", ())}
         top = item.path.relative_to(folder).parts[0]
