@@ -77,6 +77,7 @@ _LONGEST_FIRST = (
     "stages/test_decode.py",
     "pipeline/report/page/test_browser.py",
     "stages/test_sweep_failures.py",
+    "stages/test_sweep_interrupted.py",
 )
 
 
