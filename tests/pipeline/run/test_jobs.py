@@ -36,12 +36,11 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
     overrides = ["hydra/launcher=slurm", "hydra.launcher.partition=long", f"io.root='{tmp_path}'"]
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         composed = compose("pipeline", overrides, return_hydra_config=True)
-    hydra_config = HydraConfig()
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # Hydra has one for the whole process
     with open_dict(composed):
-        hydra_config.set_config(composed)
+        HydraConfig.instance().set_config(composed)
         del composed["hydra"]
         composed.from_config = "a b.yaml"
-    monkeypatch.setattr(HydraConfig, "get", lambda: hydra_config.cfg.hydra)
     return typed(composed)
 
 
