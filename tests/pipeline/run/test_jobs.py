@@ -36,7 +36,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
     overrides = ["hydra/launcher=slurm", "hydra.launcher.partition=long", f"io.root='{tmp_path}'"]
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         composed = compose("pipeline", overrides, return_hydra_config=True)
-    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # Hydra has one for the whole process
+    # Hydra keeps one configuration per process. monkeypatch restores it after the test.
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
     with open_dict(composed):
         HydraConfig.instance().set_config(composed)
         del composed["hydra"]
