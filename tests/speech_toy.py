@@ -72,6 +72,8 @@ def prepare_toy(folder: Path, roles: dict[str, float], train: int = 1000) -> Non
                     "reference": " ".join(f"w{word}" for word in words),
                     "source_pieces": [],
                     "reference_pieces": [f"▁w{word}" for word in words],
+                    "group": None,
+                    "original": f"{role}:{index}",
                     "n_frame": PATTERN_FRAMES * len(words),
                 }
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")

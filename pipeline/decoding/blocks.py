@@ -105,9 +105,7 @@ def join_blocks(
                 prepared = test_set[block.sentences]
                 rows = zip(prepared, read_hypotheses(store), store.flag, strict=True)
                 for index, (sentence, hypotheses, flag) in enumerate(rows, first):
-                    joined.add_sentence(
-                        index, sentence.source, sentence.reference, hypotheses, int(flag)
-                    )
+                    _add(joined, index, sentence, hypotheses, int(flag))
 
 
 def _decode_block(
@@ -149,7 +147,19 @@ def _decode_block(
             best = [_with_text(decoder, hypothesis) for hypothesis in best]
             if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))
-            store.add_sentence(index, prepared.source, prepared.reference, best, flag)
+            _add(store, index, prepared, best, flag)
+
+
+def _add(
+    store: StoreWriter,
+    index: int,
+    prepared: PreparedSentence,
+    hypotheses: Sequence[Hypothesis],
+    flag: int,
+) -> None:
+    """Append a prepared sentence with its hypotheses to a store."""
+    names = {"group": prepared.group, "original": prepared.original}
+    store.add_sentence(index, prepared.source, prepared.reference, hypotheses, flag, **names)
 
 
 def reject_out_of_range(

@@ -97,7 +97,8 @@ class Dictionary(Protocol):
 class PreparedSentence:
     """One line of a prepared test set: detokenised texts and their subwords.
 
-    For speech, `source` is the name of the recording and `utterances` holds its frames.
+    For speech, `source` is the name of the recording and `utterances` holds its frames. `group` and
+    `original` name what it comes from and the sentence that it is or was made from.
     """
 
     id: int
@@ -105,6 +106,8 @@ class PreparedSentence:
     reference: str | None
     source_subwords: list[str]
     reference_subwords: list[str] | None
+    group: str | None = None
+    original: str | None = None
     utterances: UtteranceFile | None = None
 
     @property
@@ -200,6 +203,8 @@ def _parsed(line: bytes, where: str) -> PreparedSentence:
             fields["reference"],
             fields["source_pieces"],
             fields["reference_pieces"],
+            fields["group"],
+            fields["original"],
         )
     except (ValueError, KeyError, TypeError) as error:
         text = line.decode("utf-8", "replace").strip()

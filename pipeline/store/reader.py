@@ -145,6 +145,17 @@ class Store:
             None if is_absent else str(text) for text, is_absent in zip(texts, absent, strict=True)
         ]
 
+    def groups(self) -> list[str] | None:
+        """What each sentence comes from, such as a page or a speaker; None if not stored."""
+        return self._names("/sentence/group")
+
+    def originals(self) -> list[str] | None:
+        """Name of the sentence that each one is or was made from; None if not stored."""
+        return self._names("/sentence/original")
+
+    def _names(self, name: str) -> list[str] | None:
+        return [str(text) for text in self.read(name)] if name in self._file else None
+
     def best_texts(self) -> list[str | None]:
         """The text of the best hypothesis of every sentence; None if it has none."""
         texts = self.read("/hypothesis/text")

@@ -41,6 +41,8 @@ DATASETS = {
     "/sentence/id": Dataset(("sentence",), "int64"),
     "/sentence/source": Dataset(("sentence",), TEXT),
     "/sentence/reference": Dataset(("sentence",), TEXT),
+    "/sentence/group": Dataset(("sentence",), TEXT),
+    "/sentence/original": Dataset(("sentence",), TEXT),
     "/sentence/flag": Dataset(("sentence",), "uint8"),
     "/sentence/hypothesis_offset": Dataset(("sentence + 1",), "int64"),
     "/hypothesis/token_offset": Dataset(("hypothesis + 1",), "int64"),
@@ -61,8 +63,10 @@ DATASETS = {
     "/token/topk_logprob": Dataset(("token", "member", "k"), "float32", "topk"),
     "/token/tail_logprob": Dataset(("token", "member"), "float32", "topk"),
 }
+# What sentences share with others. Each is stored only if every sentence has a name.
+NAMES = ("/sentence/group", "/sentence/original")
 # Stores of other toolkits may have no references at all.
-OPTIONAL = ("/sentence/reference",)
+OPTIONAL = ("/sentence/reference", *NAMES)
 # Datasets that may be stored in half precision.
 HALF_PRECISION = ("/token/full_logprob",)
 

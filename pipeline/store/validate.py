@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipeline.errors import StoreError
 from pipeline.store.child import in_child
 from pipeline.store.reader import Store, open_own_store, opening_faults
-from pipeline.store.schema import DATASETS, TEXT, Flag, value_range
+from pipeline.store.schema import DATASETS, NAMES, TEXT, Flag, value_range
 
 _READ_BYTES = 2**26  # read at a time
 
@@ -43,11 +43,26 @@ def _sentence_faults(store: Store) -> Iterator[str]:
     yield from _fault(store, "/sentence/flag", store.flag, ~empty & flagged, rule)
 
 
+def _name_faults(store: Store, name: str) -> Iterator[str]:
+    """The first name that is empty, or the first original that two sentences have."""
+    seen: set[str] = set()
+    for row, text in enumerate(store.read(name)):
+        if not text:
+            yield f"{store.path}: dataset {name}, row {row}: must not be empty."
+            return
+        if name == "/sentence/original" and text in seen:
+            yield f"{store.path}: dataset {name}, row {row}: must be unique (got {text!r} again)."
+            return
+        seen.add(text)
+
+
 def _all_value_faults(store: Store) -> Iterator[str]:
     for name, dataset in DATASETS.items():
         if store.has(name):
             try:
-                if dataset.dtype == TEXT:
+                if name in NAMES:
+                    yield from _name_faults(store, name)
+                elif dataset.dtype == TEXT:
                     _read_texts(store, name)
                 elif dataset.axes[0] in ("token", "hypothesis"):
                     yield from _first_fault(store, name)

@@ -20,6 +20,7 @@ from pipeline.store.schema import (
     CONSTANTS,
     DATASETS,
     HALF_PRECISION,
+    NAMES,
     TEXT,
     Flag,
     attribute_faults,
@@ -65,12 +66,16 @@ class StoreWriter:
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.writing")
         self._layout: str | None = None
         self._columns: dict[str, _Column] = {}
+        # Kept in memory, because only the last sentence shows whether all of them have a name.
+        self._groups: list[str | None] = []
+        self._originals: list[str | None] = []
+        self._known_originals: set[str] = set()
         self._n_sentence = self._n_hypothesis = self._n_token = 0
 
     def __enter__(self) -> Self:
         self._open()
         for name, dataset in DATASETS.items():
-            if dataset.dump == "statistics":
+            if dataset.dump == "statistics" and name not in NAMES:
                 self._columns[name] = self._new_column(name)
         self._append("/sentence/hypothesis_offset", 0)
         self._append("/hypothesis/token_offset", 0)
@@ -118,14 +123,19 @@ class StoreWriter:
         reference: str | None,
         hypotheses: Sequence[Hypothesis],
         flag: int = 0,
+        group: str | None = None,
+        original: str | None = None,
     ) -> None:
         """Append a sentence with its hypotheses, best first; ids count 0, 1, 2, ...
 
         flag: bits of `Flag`; NO_REFERENCE, NO_HYPOTHESIS and NO_FINISHED_HYPOTHESIS are added if
-        they apply. Raises StoreError if an argument breaks the schema; the store then stays as it
-        was before the call.
+        they apply. group: what the sentence comes from with others, such as a page or a speaker.
+        original: name of the sentence that this one is, or that it was made from. Groups are stored
+        only if every sentence has one, and so are originals. Raises StoreError if an argument
+        breaks the schema; the store then stays as it was before the call.
         """
         self._check_sentence(id, source, reference, hypotheses, flag)
+        self._check_names(f"sentence {id}", group, original)
         self._layout = self._same_layout(hypotheses)
         if reference is None:
             flag |= Flag.NO_REFERENCE
@@ -140,6 +150,10 @@ class StoreWriter:
         self._append("/sentence/source", source)
         self._append("/sentence/reference", reference or "")
         self._append("/sentence/flag", int(flag))
+        self._groups.append(group)
+        self._originals.append(original)
+        if original is not None:
+            self._known_originals.add(original)
         self._append("/sentence/hypothesis_offset", self._n_hypothesis)
 
     def _check_sentence(
@@ -240,6 +254,15 @@ class StoreWriter:
             layout = own
         return layout
 
+    def _check_names(self, where: str, group: str | None, original: str | None) -> None:
+        for name, value in zip(NAMES, (group, original), strict=True):
+            if value is not None:
+                self._check_text(name, where, value)
+                if not value:
+                    self._fail(name, where, "must not be empty")
+        if original in self._known_originals:
+            self._fail("/sentence/original", where, f"must be unique (got {original!r} again)")
+
     def _check_text(self, name: str, where: str, text: str) -> None:
         if not isinstance(text, str):
             self._fail(name, where, f"must be text (got {text!r})")
@@ -272,6 +295,10 @@ class StoreWriter:
         raise StoreError(f"{self.path}: {subject}: {rule}.")
 
     def _finish(self) -> None:
+        for name, values in zip(NAMES, (self._groups, self._originals), strict=True):
+            if None not in values:
+                self._columns[name] = self._new_column(name)
+                self._columns[name].extend(np.array(values, dtype=object))
         for column in self._columns.values():
             column.flush()
         self._file.attrs["complete"] = True

@@ -129,7 +129,8 @@ def decode_many(count: int, path: Path) -> None:
     model = as_ensemble([FairseqMember(model) for model in models])
     chooser = random.Random(2)
     prepared = path.with_suffix(".jsonl")
-    fields = {"source": "source", "reference": None, "reference_pieces": None}
+    unknown = ("reference", "reference_pieces", "group", "original")
+    fields = {"source": "source", **dict.fromkeys(unknown)}
     with prepared.open("w", encoding="utf-8") as file:
         for place in range(count):
             pieces = _zipf_words(dictionary.symbols[4:], chooser)

@@ -59,7 +59,8 @@ def _prepare_prompts(folder: Path) -> None:
     with (folder / "PROMPTS.jsonl").open("w") as file:
         for index, n_frame in enumerate(PROMPT_FRAMES):
             row = {"id": index, "source": f"{index}.wav", "reference": None, "n_frame": n_frame}
-            file.write(json.dumps(row | {"source_pieces": [], "reference_pieces": None}) + "\n")
+            absent = dict.fromkeys(("reference_pieces", "group", "original"))
+            file.write(json.dumps(row | {"source_pieces": []} | absent) + "\n")
 
 
 @pytest.fixture(scope="module")

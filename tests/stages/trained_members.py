@@ -74,6 +74,8 @@ def write_sentences(path: Path, has_reference: bool) -> None:
                 "reference": f"w{index}" if has_reference else None,
                 "source_pieces": [f"▁w{index}"] * index,
                 "reference_pieces": [f"▁w{index}"] if has_reference else None,
+                "group": f"page_{index // 2}",
+                "original": f"{path.stem}:{index}",
             }
             file.write(json.dumps(sentence) + "\n")
 

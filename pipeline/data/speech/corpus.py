@@ -16,13 +16,16 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
 class Utterance(NamedTuple):
     """A segment of an audio file, which is named relative to the corpus' folder.
 
-    `reference` is the transcript, if any. `end_seconds` is None for the end of the file.
+    `reference` is the transcript, if any. `end_seconds` is None for the end of the file. `group`:
+    what it comes from with others, such as a speaker. `original`: its name among all test sets.
     """
 
     file: str
     reference: str | None
     start_seconds: float = 0.0
     end_seconds: float | None = None
+    group: str | None = None
+    original: str | None = None
 
     @property
     def source(self) -> str:

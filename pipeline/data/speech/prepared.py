@@ -131,7 +131,16 @@ def write_test_set(
             tally.counts["unknown_reference_pieces"] += sum(
                 subword not in vocabulary for subword in subwords or []
             )
-            row = SpeechRow(number, utterance.source, reference, [], subwords, len(frames))
+            row = SpeechRow(
+                number,
+                utterance.source,
+                reference,
+                source_pieces=[],
+                reference_pieces=subwords,
+                group=utterance.group,
+                original=utterance.original,
+                n_frame=len(frames),
+            )
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
     return tally.result()
 

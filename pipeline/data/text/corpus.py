@@ -48,7 +48,7 @@ class Corpus:
 
 
 class AlignedSentence(NamedTuple):
-    """One sentence in several languages: language -> text."""
+    """One sentence in several languages: language -> text. `page` is empty if it is not known."""
 
     page: str
     text: dict[str, str]

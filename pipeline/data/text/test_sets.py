@@ -22,19 +22,30 @@ _MIN_KEPT_SHARE, _MAX_KEPT_SHARE = 0.25, 0.75
 
 @dataclass(frozen=True)
 class Row:
-    """One sentence of a set. `reference` and its subwords are None without a translation."""
+    """One sentence of a set. `reference` and its subwords are None without a translation.
+
+    `group`: what the sentence comes from, such as a page; None if that is not known. `original`:
+    the sentence that this one is or was made from, which other sets may share.
+    """
 
     id: int
     source: str
     reference: str | None
     source_pieces: list[str]
     reference_pieces: list[str] | None
+    group: str | None
+    original: str | None
 
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """The held-out text from which sets are made. `models`: language -> subword model."""
+    """The held-out text from which sets are made. `models`: language -> subword model.
 
+    `name` is that of no other text of the task's test sets, and the same in other tasks that hold
+    the same sentences out.
+    """
+
+    name: str
     sentences: Sequence[AlignedSentence]
     task: TaskConfig
     models: Mapping[str, SubwordModel]
@@ -100,7 +111,15 @@ def permuted_rows(_: TestSetConfig, text: HeldOutText) -> Iterator[Row]:
     for row in task_rows(None, text):
         subwords = permute(row.source_pieces, text.seed, row.id)
         if subwords is not None:
-            yield Row(number, model.text(subwords), None, subwords, None)
+            source = model.text(subwords)
+            yield replace(
+                row,
+                id=number,
+                source=source,
+                reference=None,
+                source_pieces=subwords,
+                reference_pieces=None,
+            )
             number += 1
 
 
@@ -123,7 +142,9 @@ def _rows(text: HeldOutText, source_language: str, reference_language: str) -> I
         reference = sentence.text.get(reference_language)
         subwords = None if reference is None else models[reference_language].subwords(reference)
         source_subwords = models[source_language].subwords(source)
-        yield Row(number, source, reference, source_subwords, subwords)
+        group = f"{text.name}:{sentence.page}" if sentence.page else None
+        original = f"{text.name}:{number}"
+        yield Row(number, source, reference, source_subwords, subwords, group, original)
 
 
 def _changed_rows(

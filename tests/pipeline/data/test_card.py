@@ -19,7 +19,10 @@ _TASK = TaskConfig(
         "L-DE": config.TestSetConfig(kind="other_side", language="de", corpus="mine, German"),
     },
 )
-_ROWS = [Row(number, f"a | b < {number} \\ " + "x" * 200, None, [], None) for number in range(5)]
+_ROWS = [
+    Row(number, f"a | b < {number} \\ " + "x" * 200, None, [], None, f"page {number // 2}", None)
+    for number in range(5)
+]
 
 
 def _card() -> str:
@@ -27,7 +30,7 @@ def _card() -> str:
     card = text_card(
         _TASK,
         [TextSubset(_CORPUS, "train", 7, {"de": 2.04, "en": 3})],
-        {"PRM": _ROWS, "L-DE": [Row(0, "Tür", "Tür", [], [])]},
+        {"PRM": _ROWS, "L-DE": [Row(0, "Tür", "Tür", [], [], None, None)]},
         {"LTO": "there is no folder"},
         {
             "align_train": {"sentences": 9},

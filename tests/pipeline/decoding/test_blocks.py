@@ -29,7 +29,8 @@ from tests.pipeline.decoding.conftest import TableModel
 def sentence(index: int, n_word: int, reference: list[str] | None) -> PreparedSentence:
     words = [f"▁w{(index + word) % 20}" for word in range(n_word)]
     text = None if reference is None else "a reference"
-    return PreparedSentence(index, f"source {index}", text, words, reference)
+    names = {"group": f"page {index // 3}", "original": f"set:{index}"}
+    return PreparedSentence(index, f"source {index}", text, words, reference, **names)
 
 
 TEST_SET = [
@@ -80,6 +81,8 @@ def test_case_13_every_sentence_has_a_row_and_a_flag(
     with store_of(tmp_path / "a.h5", dictionary, model, beam_search, config) as store:
         assert store.read("/sentence/id").tolist() == list(range(7))
         assert store.read("/sentence/source")[4] == "source 4"
+        assert store.groups() == [f"page {index // 3}" for index in range(7)]
+        assert store.originals() == [f"set:{index}" for index in range(7)]
         assert store.flag.tolist() == [
             0,
             Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS,

@@ -21,7 +21,7 @@ from pipeline.errors import DataError
 def line(index: int, **fields: Any) -> str:
     sentence = {
         "id": index, "source": "a b", "reference": "c", "source_pieces": ["▁w1", "▁new"],
-        "reference_pieces": ["▁w2"],
+        "reference_pieces": ["▁w2"], "group": "page_0", "original": f"set:{index}",
     }  # fmt: skip
     return json.dumps(sentence | fields, ensure_ascii=False)
 
@@ -37,6 +37,7 @@ def test_subwords_become_ids_with_eos_and_unknown_ones_become_unk(
     assert sentence.source == [dictionary.index("▁w1"), dictionary.unk(), dictionary.eos()]
     assert sentence.target == [dictionary.index("▁w2"), dictionary.eos()]
     assert last.source == "one\u2028two\r"
+    assert (last.group, last.original) == ("page_0", "set:1")
     assert last.encoded(dictionary, dictionary).target is None
 
 
@@ -59,6 +60,10 @@ def test_sentences_are_read_by_index_and_slice(tmp_path: Path) -> None:
         (line(0) + "\n" + line(2) + "\n", "line 2: id must be 1 \\(got 2\\)"),
         (line(0) + "\n{\n", "line 2: not a prepared sentence in JSON"),
         ('{"id": 0}\n', "line 1: not a prepared sentence in JSON"),
+        (
+            line(0).replace('"group"', '"page"') + "\n",
+            "'group'.* Run python -m stages.prepare again",
+        ),
         ("", "no sentences"),
     ],
 )

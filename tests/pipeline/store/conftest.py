@@ -69,7 +69,9 @@ def write_store(
                     make_hypothesis(1 + (sentence + rank) % 5, 10 * sentence + rank, dump)
                     for rank in range(sentence % 3)
                 ]
-                store.add_sentence(sentence, f"source {sentence}", f"ref {sentence}", hypotheses)
+                names = {"group": f"page {sentence // 3}", "original": f"toy:{sentence}"}
+                texts = (f"source {sentence}", f"ref {sentence}")
+                store.add_sentence(sentence, *texts, hypotheses, **names)
         return tmp_path / name
 
     return write

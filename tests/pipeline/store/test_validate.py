@@ -104,6 +104,12 @@ def _scalar(file: h5py.File) -> None:
         (_set_row("/hypothesis/finished", 1, 2), "/hypothesis/finished, row 1: must be 0 or 1"),
         (_set_row("/hypothesis/score", 1, np.nan), "/hypothesis/score, row 1: must not be NaN"),
         (_set_row("/sentence/flag", 1, 4), "/sentence/flag, row 1: must have bit 4 only"),
+        (_set_row("/sentence/group", 3, b""), "/sentence/group, row 3: must not be empty"),
+        (_set_row("/sentence/group", 3, b"\xff"), "/sentence/group, row 3: not UTF-8"),
+        (
+            _set_row("/sentence/original", 5, b"toy:1"),
+            "original, row 5: must be unique .got 'toy:1",
+        ),
         (_set_row("/hypothesis/text", 2, b"\xff"), "/hypothesis/text, row 2: not UTF-8"),
         (_long_texts, "/hypothesis/text: must be text of at most 65536 bytes .got .S65537"),
         (_narrow, "/token/entropy_prex: must be float32 .got float16"),
@@ -154,7 +160,8 @@ def test_stores_of_other_toolkits_are_valid(write_store: Write):
         file.attrs["members"] = np.array([b"a", b"b", b"c"])
         for name in ("ensemble", "task", "test_set", "beam", "length_penalty", "log_base"):
             del file.attrs[name]
-        del file["/sentence/reference"]
+        for name in ("reference", "group", "original"):
+            del file["/sentence"][name]
         file["/sentence/flag"][0] = 128
         for name, dtype in (("entropy_prex", ">f4"), ("logprob", "f8")):
             values = file["/token"][name][:].astype(dtype)
@@ -168,6 +175,7 @@ def test_stores_of_other_toolkits_are_valid(write_store: Write):
         assert (store.combination, store.members) == ("prex", ["a", "b", "c"])
         assert store.best_texts()[1] == "text 10"
         assert store.references() == [None] * 7
+        assert store.groups() is store.originals() is None
 
 
 @pytest.mark.parametrize("kept", [0, 100, 0.5, 0.95])

@@ -86,6 +86,41 @@ def test_case_15_17_texts_and_paths_of_every_kind_are_kept(
         assert stored.sources() == stored.references() == stored.best_texts() == texts
 
 
+@pytest.mark.parametrize("groups", [["a", "b", "a"], ["a", None, "a"], [None, None, None]])
+def test_groups_and_originals_are_stored_if_every_sentence_has_one(
+    tmp_path: Path, attributes: dict[str, Any], groups: list[str | None]
+):
+    originals = ["Seite:0", "Seite:1", "日本:2"]
+    with StoreWriter(tmp_path / "s.h5", **attributes) as store:
+        for sentence, (group, original) in enumerate(zip(groups, originals, strict=True)):
+            store.add_sentence(sentence, "s", "r", [], group=group, original=original)
+    with open_store(tmp_path / "s.h5") as stored:
+        assert stored.has("/sentence/group") == (None not in groups)
+        assert stored.groups() == (None if None in groups else groups)
+        assert stored.originals() == originals
+    assert validate(tmp_path / "s.h5") == []
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"group": ""}, "sentence 1, /sentence/group: must not be empty"),
+        ({"group": "\0"}, "must not contain the character NUL"),
+        ({"original": "page:0"}, "/sentence/original: must be unique .got 'page:0' again"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_rejected(
+    tmp_path: Path, attributes: dict[str, Any], names: dict[str, str], message: str
+):
+    with StoreWriter(tmp_path / "s.h5", **attributes) as store:
+        store.add_sentence(0, "s", "r", [], original="page:0")
+        with pytest.raises(StoreError, match=message):
+            store.add_sentence(1, "s", "r", [], **names)
+        store.add_sentence(1, "s", "r", [], original="page:1")
+    with open_store(tmp_path / "s.h5") as stored:
+        assert stored.originals() == ["page:0", "page:1"]
+
+
 def test_an_empty_store_is_valid(tmp_path: Path, attributes: dict[str, Any]):
     with StoreWriter(tmp_path / "s.h5", **attributes):
         pass

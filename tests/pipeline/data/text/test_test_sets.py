@@ -33,7 +33,7 @@ SENTENCES = [
 TASK = TaskConfig(name="t", source_language="en", target_language="de")
 _UNITS = learn_subwords([side for sentence in SENTENCES for side in sentence.text.values()] * 3, 64)
 _UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
-HELD_OUT = HeldOutText(SENTENCES, TASK, _UNITS_OF, seed=0)
+HELD_OUT = HeldOutText("Help", SENTENCES, TASK, _UNITS_OF, seed=0)
 
 
 def test_held_out_rows_have_source_and_reference_in_order() -> None:
@@ -82,7 +82,8 @@ def test_typos_keep_the_reference_and_truncation_does_not() -> None:
 
 
 def test_missing_reference_stays_missing() -> None:
-    spoken = HeldOutText([AlignedSentence("a", {"en": "so there"})], TASK, _UNITS_OF, seed=0)
+    sentences = [AlignedSentence("a", {"en": "so there"})]
+    spoken = HeldOutText("Help", sentences, TASK, _UNITS_OF, seed=0)
     (row,) = make_rows("LTC", config.TestSetConfig(kind="spoken"), spoken)
     assert row.reference is row.reference_pieces is None
 
@@ -94,7 +95,8 @@ def test_set_in_a_missing_language_is_absent_with_a_reason() -> None:
 
 
 def test_empty_set_is_refused() -> None:
-    none_left = HeldOutText([AlignedSentence("a", {"en": ".", "de": "y"})], TASK, _UNITS_OF, seed=0)
+    sentences = [AlignedSentence("a", {"en": ".", "de": "y"})]
+    none_left = HeldOutText("Help", sentences, TASK, _UNITS_OF, seed=0)
     with pytest.raises(
         DataError, match=r"task\.test_sets\.PRM: no sentence is left of 1 \(permuted\)"
     ):
