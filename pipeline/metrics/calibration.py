@@ -252,12 +252,13 @@ def calibration_cells(
         for level in LEVELS:
             cell = replace(common_cell(replicates), column=f"{level}_confidence", metric="ece")
             of_level = [by_level[level] for by_level in forecasts]
-            yield _calibration_cell(cell, of_level, len(replicates[0].texts), evaluation)
+            yield _calibration_cell(cell, of_level, replicates[0], evaluation)
 
 
 def _calibration_cell(
-    cell: Cell, forecasts: Sequence[Forecasts | str], n_sentence: int, evaluation: Evaluation
+    cell: Cell, forecasts: Sequence[Forecasts | str], decode: Decode, evaluation: Evaluation
 ) -> Cell:
+    n_sentence = len(decode.texts)
     available = []
     for item in forecasts:
         if isinstance(item, str):
@@ -267,7 +268,7 @@ def _calibration_cell(
     filled = evaluation.mean_filled(
         cell,
         [weighted_calibration_error(item, n_sentence) for item in available],
-        evaluation.weights(np.ones(n_sentence, dtype=bool)),
+        evaluation.resampled(decode, np.ones(n_sentence, dtype=bool)),
         f"ECE|bins:{N_BIN} of equal width|{level}",
     )
     return replace(filled, n=len(np.unique(np.concatenate([item.sentence for item in available]))))

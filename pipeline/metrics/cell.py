@@ -56,9 +56,11 @@ class Cell:
     for single models; `T` and `B` are empty where they do not apply; `column` is the measure.
     If the value is the mean over single members, or over ensembles of one kind from several
     training runs, `spread` is their standard deviation (ddof 1). `low` and `high` are the 95 %
-    interval, and `n` is the number of sentences (of both sets for ROC-AUC). `reason` says why the
-    value or its interval is missing, or why the value carries no information. `data` is the corpus
-    behind the role; `also_called` lists other names of the role, separated by spaces.
+    interval, and `n` is the number of sentences (of both sets for ROC-AUC). `groups` is the number
+    of groups of sentences that the bootstrap draws (for ROC-AUC, of the set that has fewer).
+    `reason` says why the value or its interval is missing, or why the value carries no information.
+    `data` is the corpus behind the role; `also_called` lists other names of the role, separated by
+    spaces.
     """
 
     task: str
@@ -76,6 +78,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     n: int = 0
+    groups: int = 0
     reason: str = ""
     data: str = ""
     signature: str = ""

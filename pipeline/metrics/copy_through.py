@@ -61,7 +61,8 @@ def copy_through_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Ite
             )
             for of_decode in counts
         ]
-        yield evaluation.mean_filled(cell, metrics, evaluation.weights(used), _SIGNATURE)
+        resamples = evaluation.resampled(replicates[0], used)
+        yield evaluation.mean_filled(cell, metrics, resamples, _SIGNATURE)
 
 
 def with_copy_through(measured: MeasuredDecode, source_is_text: bool) -> MeasuredDecode:

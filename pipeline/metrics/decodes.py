@@ -27,8 +27,10 @@ class Decode:
     """The 1-best hypotheses of one store.
 
     `sources`, `texts` and `references` are [sentence], with None for a missing text; `members` are
-    the members that decoded. `cell` holds the key, corpus and signature that all cells of the store
-    share. `in_domain` is a setting of the test set.
+    the members that decoded. `groups` and `originals` are [sentence] or None: the group of
+    sentences (a page, a recording, a speaker) and the sentence that each was made from. `cell`
+    holds the key, corpus and signature that all cells of the store share. `in_domain` is a setting
+    of the test set.
     """
 
     path: Path
@@ -38,6 +40,8 @@ class Decode:
     sources: list[str]
     texts: list[str | None]
     references: list[str | None]
+    groups: list[str] | None = None
+    originals: list[str] | None = None
 
     @property
     def is_search(self) -> bool:
@@ -75,6 +79,20 @@ class Decode:
         if all(text is None for text in self.texts):
             return "no hypothesis"
         return "no sentence has both a hypothesis and a reference"
+
+    def resampling_groups(self, unit: str) -> tuple[list[str], str]:
+        """What the bootstrap draws, [sentence], and its name in signatures.
+
+        With `unit` "group" these are the groups of the store; each sentence is a group if the store
+        has none. With "sentence" they are original sentences, which test sets share if they were
+        made of the same ones.
+        """
+        if unit == "group" and self.groups is not None:
+            return self.groups, "group"
+        sentences = self.originals or [
+            f"{self.cell.test_set}:{number}" for number in range(len(self.texts))
+        ]
+        return sentences, "sentence" if unit == "sentence" else "sentence, no groups"
 
     def scored_texts(self, used: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
         """Hypotheses and references of the sentences in use, which must be scorable."""

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.bootstrap import interval_estimate, resample_weights
+from pipeline.metrics.bootstrap import Resamples, estimate, resample
 from pipeline.metrics.cell import KEY_COLUMNS, Cell, Key
+from pipeline.metrics.decodes import Decode
 from pipeline.metrics.rules import CORRECT_RULES, Rules
 from pipeline.quality.registry import Quality
 from pipeline.quality.weighted_metric import (
@@ -28,7 +29,9 @@ _DRAW = "draw"
 class Evaluation:
     """The task's quality metric, the bootstrap, and the signature of the uncertainty settings.
 
-    `rules` chooses which rules of the released code are computed in addition to the correct ones.
+    `resamples` is the number of bootstrap resamples and `unit` what they draw: groups of sentences
+    ("group") or single sentences ("sentence"). `rules` chooses which rules of the released code are
+    computed in addition to the correct ones.
     """
 
     quality: Quality
@@ -36,47 +39,57 @@ class Evaluation:
     seed: int
     measures_signature: str
     rules: Rules = CORRECT_RULES
+    unit: str = "group"
 
-    def weights(self, used: NDArray[np.bool_]) -> NDArray[np.uint16]:
-        """Resample weights of the sentences in use, [resample, sentence in use].
+    def resampled(self, decode: Decode, used: NDArray[np.bool_]) -> Resamples:
+        """Resamples of the sentences of a decode that are in use.
 
-        They are drawn over all sentences of the test set, so that measures stay paired even if some
-        of them lack sentences.
+        All decodes of a test set, and test sets made of the same sentences, share them. Measures
+        therefore stay paired even if some of them lack sentences.
         """
-        weights = resample_weights(len(used), self.resamples, self.seed)
-        return weights if used.all() else weights[:, used]
+        names, unit = decode.resampling_groups(self.unit)
+        return resample([names[i] for i in np.flatnonzero(used)], self.resamples, self.seed, unit)
 
     def filled(
-        self, cell: Cell, metric: WeightedMetric, weights: NDArray[np.uint16], signature: str
+        self, cell: Cell, metric: WeightedMetric, resamples: Resamples, signature: str
     ) -> Cell:
-        """The cell with value, interval, n and signature; the value is None where undefined."""
-        estimate = interval_estimate(metric, weights)
+        """The cell with its numbers and signature; the value is None where it is undefined."""
+        estimated = estimate(metric, resamples)
+        interval = estimated.interval
+        if interval.low is not None:
+            self.record(cell.key, estimated.draws)
         return replace(
             cell,
-            value=estimate.value,
-            low=estimate.low,
-            high=estimate.high,
-            n=weights.shape[1],
-            reason=estimate.reason,
+            value=estimated.value,
+            low=interval.low,
+            high=interval.high,
+            n=resamples.n_sentence,
+            groups=resamples.n_group,
+            reason=interval.reason,
             signature=f"{self.signed(cell, signature)}; bootstrap|n:{self.resamples}"
-            f"|seed:{self.seed}|interval:percentile-95",
+            f"|seed:{self.seed}|unit:{resamples.unit}|groups:{resamples.n_group}"
+            "|interval:expanded-percentile-95",
         )
+
+    def record(self, key: Key, draws: FloatArray) -> None:
+        """Called with the key and the values on the resamples of every cell with an interval."""
 
     def mean_filled(
         self,
         cell: Cell,
         metrics: Sequence[WeightedMetric],
-        weights: NDArray[np.uint16],
+        resamples: Resamples,
         signature: str,
     ) -> Cell:
         """The cell of the mean over replicates, with their standard deviation as spread.
 
         The interval is for the mean, with all replicates on the same resampled sentences.
         """
-        filled = self.filled(cell, mean_of_metrics(metrics), weights, signature)
+        filled = self.filled(cell, mean_of_metrics(metrics), resamples, signature)
         if filled.value is None:
             return filled
-        return with_spread(filled, [point_estimate(metric, weights.shape[1]) for metric in metrics])
+        n_sentence = resamples.n_sentence
+        return with_spread(filled, [point_estimate(metric, n_sentence) for metric in metrics])
 
     def signed(self, cell: Cell, signature: str) -> str:
         """The signature of the decode, followed by the signature of the metric."""
@@ -99,28 +112,15 @@ def with_spread(cell: Cell, values: Sequence[float]) -> Cell:
 class RecordedEvaluation(Evaluation):
     """An evaluation that keeps the value of every cell on each resample: key -> [resample].
 
-    All cells of a test set share their resampled sentences. The difference of two cells, resample
-    by resample, therefore has an interval of its own.
+    All cells of a test set share their resamples. The difference of two cells, resample by
+    resample, therefore has an interval of its own. A value is NaN where it is undefined.
     """
 
     draws: dict[Key, NDArray[np.float32]] = field(default_factory=dict)
 
-    def filled(
-        self, cell: Cell, metric: WeightedMetric, weights: NDArray[np.uint16], signature: str
-    ) -> Cell:
-        """The cell that `Evaluation` fills; its draws are kept if all of them are finite."""
-        chunks: list[FloatArray] = []
-
-        def recorded(chunk_weights: FloatArray) -> FloatArray:
-            chunks.append(metric(chunk_weights))
-            return chunks[-1]
-
-        filled = super().filled(cell, recorded, weights, signature)
-        # The first chunk is the point estimate.
-        draws = np.concatenate([np.empty(0), *chunks[1:]]).astype(np.float32)
-        if filled.low is not None and np.isfinite(draws).all():
-            self.draws[cell.key] = draws
-        return filled
+    def record(self, key: Key, draws: FloatArray) -> None:
+        """Keep the values of a cell."""
+        self.draws[key] = draws.astype(np.float32)
 
 
 def write_draws(path: Path, draws: Mapping[Key, NDArray[np.float32]]) -> None:

@@ -62,8 +62,8 @@ def quality_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator
                 yield replace(cell, reason=replicates[0].why_not_scorable)
                 continue
             weighted = [metric.weighted(*decode.scored_texts(used)) for decode in replicates]
-            weights = evaluation.weights(used)
-            yield evaluation.mean_filled(cell, weighted, weights, metric.signature())
+            resamples = evaluation.resampled(replicates[0], used)
+            yield evaluation.mean_filled(cell, weighted, resamples, metric.signature())
 
 
 def extra_cells(
@@ -124,22 +124,26 @@ def nll_cells(decodes: Sequence[Decode], single_of: str, evaluation: Evaluation)
                 rows["single", "-"] = of_members
         for (ensemble, hypotheses), values in rows.items():
             cell = replace(shared, ensemble=ensemble, hypotheses=hypotheses)
-            yield _nll_cell(cell, values, replicates[0].why_not_scorable, evaluation)
+            yield _nll_cell(cell, values, replicates[0], evaluation)
 
 
 def _nll_cell(
-    cell: Cell, values: Sequence[FloatArray], why_none: str, evaluation: Evaluation
+    cell: Cell, values: Sequence[FloatArray], decode: Decode, evaluation: Evaluation
 ) -> Cell:
-    """The mean over replicates of values [sentence], which are NaN without a reference."""
+    """The mean over replicates of values [sentence], which are NaN without a reference.
+
+    `decode` is one of the replicates.
+    """
     used = np.asarray(~np.isnan(np.stack(values)).any(axis=0))
     if not used.any():
-        return replace(cell, reason=why_none)
+        return replace(cell, reason=decode.why_not_scorable)
     infinite = np.isinf(np.stack(values)).any(axis=0)
     if infinite.any():
         reason = f"{int(infinite.sum())} references have probability 0"
         return replace(cell, n=int(used.sum()), reason=reason)
     metrics = [weighted_mean(nll[used]) for nll in values]
-    return evaluation.mean_filled(cell, metrics, evaluation.weights(used), "NLL|mean:sentence")
+    resamples = evaluation.resampled(decode, used)
+    return evaluation.mean_filled(cell, metrics, resamples, "NLL|mean:sentence")
 
 
 def _read_sentence_nll(decode: Decode) -> SentenceNll:

@@ -100,7 +100,9 @@ def error_detection_cells(
                     yield replace(cell, reason="not every ensemble of this kind has the measure")
                 else:
                     values = [of_decode.values[name] for of_decode in measures]
-                    cell = _rejection_cell(cell, errors_percent, values, rule, evaluation)
+                    cell = _rejection_cell(
+                        cell, errors_percent, values, rule, decodes[0], evaluation
+                    )
                     yield cell if cell.n else replace(cell, reason=first.reason(name))
 
 
@@ -109,9 +111,13 @@ def _rejection_cell(
     errors_percent: Sequence[FloatArray],
     values: Sequence[FloatArray],
     rule: RejectionRule,
+    decode: Decode,
     evaluation: Evaluation,
 ) -> Cell:
-    """The cell of one measure; n is 0 if no sentence has both an error and a value."""
+    """The cell of one measure; n is 0 if no sentence has both an error and a value.
+
+    `decode` is one of the replicates.
+    """
     used = _present([*errors_percent, *values])
     if not used.any():
         return cell
@@ -124,7 +130,7 @@ def _rejection_cell(
     filled = evaluation.mean_filled(
         cell,
         [rule.score(*pair) for pair in zip(errors, uncertainties, strict=True)],
-        evaluation.weights(used),
+        evaluation.resampled(decode, used),
         f"{evaluation.measures_signature}; {rule.signature}",
     )
     constant = all((of_decode == of_decode[0]).all() for of_decode in uncertainties)
@@ -165,7 +171,8 @@ def ood_detection_cells(
             if len(pairs) < len(out_of_domain) or not all(_have(name, pair) for pair in pairs):
                 yield replace(named, reason="the in-domain set lacks this measure")
             else:
-                yield _roc_auc_cell(named, pairs, evaluation)
+                decodes = in_domain[0].decode, out_of_domain[0].decode
+                yield _roc_auc_cell(named, pairs, decodes, evaluation)
 
 
 def _distinct_settings(measured: MeasuredDecode, forced: bool) -> list[SentenceMeasures]:
@@ -193,7 +200,10 @@ def _have(name: str, measures: Sequence[SentenceMeasures]) -> bool:
     return all(name in at_setting.values for at_setting in measures)
 
 
-def _roc_auc_cell(cell: Cell, pairs: Sequence[_Pair], evaluation: Evaluation) -> Cell:
+def _roc_auc_cell(
+    cell: Cell, pairs: Sequence[_Pair], decodes: tuple[Decode, Decode], evaluation: Evaluation
+) -> Cell:
+    """The cell of one measure; `decodes` are one in-domain and one out-of-domain decode."""
     name = cell.column
     used_inside = _present([inside.values[name] for inside, _ in pairs])
     used_outside = _present([outside.values[name] for _, outside in pairs])
@@ -208,16 +218,18 @@ def _roc_auc_cell(cell: Cell, pairs: Sequence[_Pair], evaluation: Evaluation) ->
         (inside.values[name][used_inside], outside.values[name][used_outside])
         for inside, outside in pairs
     ]
+    resamples_inside, resamples_outside = (
+        evaluation.resampled(decode, used)
+        for decode, used in zip(decodes, (used_inside, used_outside), strict=True)
+    )
     filled = evaluation.mean_filled(
         cell,
         [weighted_roc_auc(inside, outside) for inside, outside in scores],
-        np.concatenate([evaluation.weights(used_inside), evaluation.weights(used_outside)], axis=1),
+        resamples_inside.joined(resamples_outside),
         f"{evaluation.measures_signature}; ROC-AUC|ties:half",
     )
     if all((np.concatenate(pair) == pair[0][0]).all() for pair in scores):
         return replace(filled, reason=CONSTANT)
-    if 1 in (used_inside.sum(), used_outside.sum()):
-        return replace(filled, low=None, high=None, reason="a single sentence has no interval")
     return filled
 
 

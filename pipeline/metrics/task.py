@@ -36,6 +36,7 @@ def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
         config.seed,
         f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
+        config.metrics.resample,
     )
 
 

@@ -90,13 +90,13 @@ def token_error_cells(
         yield from (replace(cell, reason=why) for cell in cells)
         return
     labels = [token_labels(measured, used, rules) for measured in replicates]
-    weights = evaluation.weights(used)
+    resamples = evaluation.resampled(decodes[0], used)
     for cell, plan in zip(cells, plans, strict=True):
         eos = "include" if rules.with_eos or plan.every_eos else "exclude"
         filled = evaluation.mean_filled(
             cell,
             [plan.weighted(*pair) for pair in zip(replicates, labels, strict=True)],
-            weights,
+            resamples,
             f"{plan.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
         )
         yield replace(filled, reason=plan.why_undefined) if filled.value is None else filled

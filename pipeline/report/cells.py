@@ -18,6 +18,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 _log = logging.getLogger(__name__)
 
 _NUMBERS = ("value", "spread", "low", "high")
+_COUNTS = ("n", "groups")
 _COLUMNS = tuple(field.name for field in fields(Cell))
 
 # Why a cell is absent, by the first part of its key that no cell of the run has.
@@ -77,7 +78,7 @@ def _read(path: Path) -> pd.DataFrame:
         raise ValueError("truncated line")
     for name in _NUMBERS:
         frame[name] = pd.to_numeric(frame[name])
-    frame["n"] = frame["n"].astype(int)
+    frame[list(_COUNTS)] = frame[list(_COUNTS)].astype(int)
     return frame
 
 
@@ -153,4 +154,5 @@ def _aliases(cell: Cell) -> list[Cell]:
 
 def _cell(row: dict[Any, Any]) -> Cell:
     numbers = {name: None if pd.isna(row[name]) else float(row[name]) for name in _NUMBERS}
-    return Cell(**{**row, **numbers, "n": int(row["n"])})
+    counts = {name: int(row[name]) for name in _COUNTS}
+    return Cell(**{**row, **numbers, **counts})

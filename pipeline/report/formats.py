@@ -19,6 +19,7 @@ _CSV_COLUMNS = (
     "low",
     "high",
     "n",
+    "groups",
     "reason",
     "data",
     "signature",
@@ -103,7 +104,8 @@ def write_csv(path: Path, table: Table, beside_paper: bool) -> None:
 def _csv_row(table: Table, table_cell: TableCell) -> list[str]:
     cell = table_cell.cell
     numbers = [_csv_number(value) for value in (cell.value, cell.spread, cell.low, cell.high)]
-    return [table.label, *cell.key, *numbers, str(cell.n), cell.reason, cell.data, cell.signature]
+    counts = (str(cell.n), str(cell.groups))
+    return [table.label, *cell.key, *numbers, *counts, cell.reason, cell.data, cell.signature]
 
 
 def _csv_number(value: float | None) -> str:

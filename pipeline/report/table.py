@@ -101,11 +101,14 @@ class Table:
 
     @property
     def footnotes(self) -> list[str]:
-        """The notes, the corpora behind the test sets and the signatures, without repeats."""
+        """The notes, the corpora and sizes of the test sets, and the signatures."""
         cells = [table_cell.cell for table_cell in self.cells]
-        data = dict.fromkeys(
-            f"{cell.test_set} ({cell.task}): {cell.data}." for cell in cells if cell.data
-        )
+        of_test_set: dict[str, list[Cell]] = {}
+        for cell in cells:
+            if cell.data:
+                name = f"{cell.test_set} ({cell.task}): {cell.data}."
+                of_test_set.setdefault(name, []).append(cell)
+        data = [f"{name}{_sizes(own)}" for name, own in of_test_set.items()]
         signatures = dict.fromkeys(
             f"Signature: {cell.signature}" for cell in cells if cell.signature
         )
@@ -118,6 +121,21 @@ class Table:
             table_cell.cell.reason for table_cell in self.cells if table_cell.cell.reason
         )
         return {reason: _footnote_mark(index) for index, reason in enumerate(reasons)}
+
+
+def _sizes(cells: Sequence[Cell]) -> str:
+    """The numbers of sentences and of resampled groups that cells with an interval use."""
+    used = [cell for cell in cells if cell.low is not None]
+    if not used:
+        return ""
+    sentences = _range([cell.n for cell in used])
+    groups = _range([cell.groups for cell in used])
+    return f" Cells use {sentences} sentences; intervals resample {groups} groups."
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:

@@ -289,6 +289,7 @@ class MetricsConfig:
 
     name: str = MISSING
     resamples: int = _at_least(0)
+    resample: str = _one_of("group", "sentence")
     aligner: str = _one_of("nist", "sclite", "levenshtein")
     token_eos: str = _one_of("exclude", "include")
     sbleu: str = _one_of("effective", "floor-1.1")

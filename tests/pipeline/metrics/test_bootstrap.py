@@ -1,17 +1,18 @@
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
+from scipy import stats
 
 import pipeline.metrics.bootstrap as bootstrap
 from pipeline.metrics import (
     average_precision,
     corpus_wer_percent,
-    interval_estimate,
+    estimate,
     prediction_rejection_ratio,
-    resample_weights,
+    resample,
     roc_auc,
 )
-from pipeline.metrics.bootstrap import resampled_values
+from pipeline.metrics.bootstrap import percentile_interval, resampled_values
 from pipeline.metrics.detection import weighted_average_precision, weighted_roc_auc
 from pipeline.metrics.rejection import weighted_rejection_ratio
 from pipeline.quality.speech import weighted_error_rate, word_error_counts
@@ -28,28 +29,61 @@ def drawn(weights):
     return [np.repeat(np.arange(weights.shape[1]), row) for row in weights]
 
 
-def test_weights_are_draws_with_replacement():
-    weights = resample_weights(50, 200, seed=3)
-    assert weights.shape == (200, 50)
-    assert (weights.sum(axis=1) == 50).all()
-    assert weights.mean(axis=0).std() < 0.2
-    assert not np.array_equal(weights, resample_weights(50, 200, seed=4))
+def sentences(n):
+    return [f"newstest14:{number}" for number in range(n)]
 
 
-def test_weights_and_values_do_not_depend_on_the_chunk_size(monkeypatch):
+def test_groups_are_drawn_independently_and_with_a_mean_of_1():
+    weights = resample(sentences(50), 4000, seed=3).weights.astype(float)
+    assert weights.shape == (4000, 50)
+    np.testing.assert_allclose(weights.mean(axis=0), 1, atol=0.08)
+    np.testing.assert_allclose(weights.var(axis=0), 1, atol=0.15)
+    correlation = np.corrcoef(weights.T) - np.eye(50)
+    assert np.abs(correlation).max() < 0.08
+    assert not np.array_equal(weights, resample(sentences(50), 4000, seed=4).weights)
+
+
+def test_sentences_of_a_group_are_drawn_together():
+    resamples = resample(["a", "b", "a", "c", "b"], 200, seed=0)
+    weights = resamples.weights
+    assert (resamples.n_group, resamples.n_sentence, resamples.unit) == (3, 5, "group")
+    np.testing.assert_array_equal(weights[:, [0, 1]], weights[:, [2, 4]])
+    assert not np.array_equal(weights[:, 0], weights[:, 3])
+
+
+def test_test_sets_with_common_groups_share_their_resamples():
+    baseline = resample(["page 1", "page 2", "page 3"], 100, seed=0).weights
+    without_the_second = resample(["page 3", "page 1"], 100, seed=0).weights
+    np.testing.assert_array_equal(without_the_second, baseline[:, [2, 0]])
+
+
+def test_joined_resamples_count_the_groups_of_the_smaller_set():
+    inside = resample(["a", "b", "b"], 9, seed=0)
+    outside = resample(sentences(4), 9, seed=0, unit="sentence, no groups")
+    joined = inside.joined(outside)
+    np.testing.assert_array_equal(joined.weights, np.hstack([inside.weights, outside.weights]))
+    assert (joined.n_group, joined.unit) == (2, "group+sentence, no groups")
+    assert inside.joined(inside).unit == "group"
+
+
+def test_values_do_not_depend_on_the_chunk_size(monkeypatch):
     values = np.arange(7.0)
-    weights = resample_weights(7, 11, seed=0)
+    weights = resample(sentences(7), 11, seed=0).weights
     draws = resampled_values(weighted_mean(values), weights)
     monkeypatch.setattr(bootstrap, "_CHUNK_VALUES", 20)
-    resample_weights.cache_clear()
-    np.testing.assert_array_equal(resample_weights(7, 11, seed=0), weights)
     np.testing.assert_array_equal(resampled_values(weighted_mean(values), weights), draws)
+
+
+def test_a_resample_without_any_sentence_has_no_value():
+    weights = np.array([[0, 0], [1, 2], [0, 0]], dtype=np.uint8)
+    draws = resampled_values(lambda weights: 6 / weights.sum(axis=1), weights)
+    np.testing.assert_array_equal(draws, [np.nan, 2, np.nan])
 
 
 def test_every_weighted_metric_equals_a_loop_over_resamples():
     generator = np.random.default_rng(0)
     n = len(TEXTS)
-    weights = resample_weights(n, RESAMPLES, seed=1)
+    weights = resample(sentences(n), RESAMPLES, seed=1).weights
     error = generator.integers(0, 5, n).astype(float)
     score = generator.integers(0, 4, n).astype(float)
     label = generator.integers(0, 2, n)
@@ -86,56 +120,61 @@ def test_every_weighted_metric_equals_a_loop_over_resamples():
         np.testing.assert_allclose(resampled_values(metric, weights), expected, atol=1e-9)
 
 
-def test_interval_covers_the_mean_of_a_normal_sample():
+def test_interval_of_a_mean_agrees_with_students_interval():
     values = np.random.default_rng(5).normal(size=400)
-    result = interval_estimate(weighted_mean(values), resample_weights(400, 1000, seed=0))
+    result = estimate(weighted_mean(values), resample(sentences(400), 4000, seed=0))
     assert result.value == pytest.approx(values.mean())
-    half_width = 1.96 * values.std() / 20
-    assert result.low == pytest.approx(values.mean() - half_width, abs=0.02)
-    assert result.high == pytest.approx(values.mean() + half_width, abs=0.02)
-    assert result.reason == ""
+    low, high = stats.t.interval(0.95, 399, values.mean(), values.std(ddof=1) / 20)
+    assert result.interval.low == pytest.approx(low, abs=0.01)
+    assert result.interval.high == pytest.approx(high, abs=0.01)
+    assert result.interval.reason == ""
+
+
+def test_interval_takes_the_expanded_quantiles():
+    draws = np.arange(10001.0)
+    # Phi(-t sqrt(G / (G - 1))) by hand: t = 2.022691 at 39 degrees of freedom, times 1.012739.
+    tail = stats.norm.cdf(-2.022691 * 1.012739)
+    assert tail == pytest.approx(0.020261, abs=1e-5)
+    interval = percentile_interval(draws, 40)
+    assert (interval.low, interval.high) == pytest.approx(
+        (10000 * tail, 10000 * (1 - tail)), abs=0.1
+    )
+    assert percentile_interval(draws, 10**7).low == pytest.approx(250, abs=0.1)
 
 
 def test_a_missing_interval_has_a_reason():
-    single = interval_estimate(weighted_mean(np.array([2.0])), resample_weights(1, 10, seed=0))
-    assert (single.value, single.low) == (2.0, None)
-    assert single.reason == "a single sentence has no interval"
-    undefined = interval_estimate(
-        weighted_rejection_ratio([1, 0], [1, 0]), resample_weights(2, 10, seed=0)
-    )
-    assert (undefined.value, undefined.high) == (100.0, None)
-    assert "of 10 resamples" in undefined.reason
-    without = interval_estimate(weighted_mean(np.array([1.0, 3.0])), resample_weights(2, 0, seed=0))
-    assert (without.value, without.low, without.reason) == (2.0, None, "")
+    single = estimate(weighted_mean(np.array([2.0, 3.0])), resample(["a", "a"], 10, seed=0))
+    assert (single.value, single.interval.low) == (2.5, None)
+    assert single.interval.reason == "a single group of sentences has no interval"
+    without = estimate(weighted_mean(np.array([1.0, 3.0])), resample(sentences(2), 0, seed=0))
+    assert (without.value, without.interval.low, without.interval.reason) == (2.0, None, "")
 
 
 def test_an_undefined_point_estimate_has_no_value():
-    assert (
-        interval_estimate(weighted_rejection_ratio([1, 1], [1, 0]), resample_weights(2, 9, 0)).value
-        is None
-    )
+    metric = weighted_rejection_ratio([1, 1], [1, 0])
+    assert estimate(metric, resample(sentences(2), 9, seed=0)).value is None
 
 
-def test_undefined_resamples_are_counted_in_the_reason():
-    weights = np.array([[1, 1], [2, 0], [0, 2], [2, 0]], dtype=np.uint16)
+@pytest.mark.parametrize(
+    ("n_undefined", "low", "reason"),
+    [
+        (0, 1.0, ""),
+        (1, 1.0, "undefined in 1 of 100 resamples"),
+        (5, 1.0, "undefined in 5 of 100 resamples"),
+        (6, None, "no interval: undefined in 6 of 100 resamples"),
+        (100, None, "no interval: undefined in 100 of 100 resamples"),
+    ],
+)
+def test_undefined_resamples_are_left_out_up_to_a_share_and_counted(n_undefined, low, reason):
+    draws = np.ones(100)
+    draws[:n_undefined] = np.nan
+    draws[: n_undefined // 2] = np.inf
+    interval = percentile_interval(draws, 30)
+    assert (interval.low, interval.high, interval.reason) == (low, low, reason)
 
-    def of_the_second(weights):
-        return np.where(weights[:, 1] > 0, 7.0, np.nan)
 
-    result = interval_estimate(of_the_second, weights)
-    assert (result.value, result.low, result.high) == (7, None, None)
-    assert result.reason == "no interval: undefined in 2 of 4 resamples"
-
-
-def test_an_interval_holds_95_of_100_resamples():
-    weights = np.eye(101, dtype=np.uint16)
-    result = interval_estimate(lambda weights: weights @ np.arange(101.0), weights)
-    assert (result.value, result.low, result.high) == pytest.approx((5050, 2.5, 97.5))
-
-
-def test_weights_are_shared_and_cannot_be_changed():
-    weights = resample_weights(5, 3, seed=0)
-    assert resample_weights(5, 3, seed=0) is weights
+def test_weights_cannot_be_changed():
+    weights = resample(sentences(5), 3, seed=0).weights
     with pytest.raises(ValueError, match="read-only"):
         weights[0, 0] = 1
     assert resampled_values(weighted_mean(np.arange(5.0)), weights[:0]).shape == (0,)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import DataError
-from pipeline.metrics.bootstrap import resample_weights
+from pipeline.metrics.bootstrap import resample
 from pipeline.metrics.detection import weighted_average_precision
 from pipeline.metrics.ranking import precision_sum, rank_excess, scores, tie_groups
 from pipeline.metrics.rules import weighted_trapezoid_area
@@ -29,7 +29,7 @@ def test_rank_excess_equals_that_of_repeated_items(score, seed):
 
 
 def test_equal_marks_have_exactly_no_rank_excess():
-    weights = resample_weights(7, 50, seed=1).astype(float)
+    weights = resample("abcdefg", 50, seed=1).weights.astype(float)
     groups = tie_groups(np.full(7, 0.1))
     result = rank_excess(weights, groups.order, np.full(7, 0.1), groups.is_last)
     np.testing.assert_array_equal(result, 0)
@@ -48,7 +48,7 @@ def test_tokens_count_as_often_as_their_sentence(metric):
     random = np.random.default_rng(0)
     sentence = np.sort(random.integers(0, 6, 40))
     label, score = random.integers(0, 2, 40), random.integers(0, 9, 40)
-    weights = resample_weights(6, 20, seed=0).astype(float)
+    weights = resample("abcdef", 20, seed=0).weights.astype(float)
     np.testing.assert_allclose(
         metric(label, score, sentence)(weights), metric(label, score)(weights[:, sentence])
     )

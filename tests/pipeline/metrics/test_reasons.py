@@ -49,7 +49,7 @@ def test_a_constant_measure_does_not_affect_another_measure(measured, evaluation
         decode.grid[0] = replace(decode.grid[0], values=values)
     constant, varying = ood_detection_cells([first], [second], evaluation)
     assert (constant.value, constant.reason) == (50, "the measure is the same for every sentence")
-    assert (varying.value, varying.reason) == (100, "")
+    assert (varying.value, varying.reason) == (100, "undefined in 1 of 30 resamples")
 
 
 @pytest.mark.parametrize(("text", "values"), [("a", [1]), ("b", [1])])
@@ -58,7 +58,7 @@ def test_a_single_sentence_has_no_interval_and_no_order(measured, evaluation, te
     quality, secondary = quality_cells([decode.decode], evaluation)
     for cell in (quality, secondary):
         assert cell.value is not None
-        assert (cell.low, cell.reason) == (None, "a single sentence has no interval")
+        assert (cell.low, cell.reason) == (None, "a single group of sentences has no interval")
     (prr,) = error_detection_cells([decode], evaluation)
     assert (prr.value, prr.reason) == (None, "a single sentence has no order")
 

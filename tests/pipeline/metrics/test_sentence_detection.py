@@ -193,7 +193,7 @@ def test_a_single_sentence_of_a_class_has_a_value_and_no_interval(evaluation: Ev
     (cell,) = ood_detection_cells([_measured(1.0)], [_measured(2.0, 0.5, 3.0)], evaluation)
     assert round(cell.value or 0, 6) == round(200 / 3, 6)
     assert (cell.low, cell.high) == (None, None)
-    assert cell.reason == "a single sentence has no interval"
+    assert cell.reason == "a single group of sentences has no interval"
 
 
 def test_a_setting_that_one_class_lacks_has_a_reason(evaluation: Evaluation) -> None:
