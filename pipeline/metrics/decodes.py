@@ -154,6 +154,8 @@ def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]
         store.sources(),
         store.best_texts(),
         store.references(),
+        store.groups(),
+        store.originals(),
     )
 
 
