@@ -8,6 +8,7 @@ from typing import cast
 
 from omegaconf import DictConfig, OmegaConf
 
+from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
 from pipeline.run.application import run
 from pipeline.run.files import write_atomically
 from pipeline.run.settings import PipelineConfig
@@ -16,7 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 def compose(config: PipelineConfig) -> None:
-    """Write {io.root}/config/{task}/resolved.yaml; settings are checked by then."""
+    """Write {io.root}/config/{task}/resolved.yaml; settings are checked by then.
+
+    Raises MachineError if this machine lacks the tokeniser of BLEU, which would stop the run only
+    after decoding.
+    """
+    check_tokeniser(bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language))
     settings = cast(DictConfig, OmegaConf.create(OmegaConf.to_container(cast(DictConfig, config))))
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"

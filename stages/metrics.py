@@ -16,6 +16,7 @@ from pipeline.metrics.task import (
     task_cells,
     task_evaluation,
 )
+from pipeline.metrics.text_warnings import text_warnings
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
@@ -38,6 +39,8 @@ def metrics(config: PipelineConfig) -> None:
     check_measure_settings(config, measures)
     decodes = read_decodes(root / "decode" / task, parts, task, config.task.test_sets)
     evaluated = {part: d for part, d in decodes.items() if d.cell.ensemble != SUBSET}
+    for warning in text_warnings(list(evaluated.values()), evaluation.quality):
+        _log.warning("%s: %s", task, warning)
     cells = task_cells(config, evaluated, uncertainty, root / "prepare" / task, evaluation)
     baseline = baseline_test_set(config.task)
     evidence = TaskEvidence(task, decodes, uncertainty, baseline, evaluation.quality, config.seed)

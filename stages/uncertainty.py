@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pipeline.errors import ConfigError, StoreError
+from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
@@ -77,12 +78,15 @@ def _measure(
 
 def _grid(config: PipelineConfig) -> Grid:
     settings = config.uncertainty
+    tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
+    check_tokeniser(tokeniser)
     return Grid(
         beam=list(iterate_values(settings.beam)),
         temperature=list(iterate_values(settings.temperature)),
         length_norm=list(iterate_values(settings.length_norm)),
         weights_from=settings.weights_from,
         extra=implementations(settings.extra_measures, "uncertainty.extra_measures"),
+        bleu_tokeniser=tokeniser,
     )
 
 

@@ -264,7 +264,11 @@ def _calibration_cell(
         if isinstance(item, str):
             return replace(cell, reason=item)
         available.append(item)
-    level = "alignment:levenshtein" if cell.column.startswith("token") else "quality:sentence"
+    level = (
+        "alignment:levenshtein"
+        if cell.column.startswith("token")
+        else f"quality:{evaluation.quality.sentence_signature}"
+    )
     filled = evaluation.mean_filled(
         cell,
         [weighted_calibration_error(item, n_sentence) for item in available],

@@ -13,12 +13,13 @@ from pipeline.metrics.cell import COPY_THROUGH, Cell
 from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import MeasuredDecode
+from pipeline.quality.normalisation import FORM, normalised
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
 
 _WORD = re.compile(r"\w+")
 _NO_WORD = "no sentence has a hypothesis and a word in its source"
 _NO_TEXT = "speech has no source text"
-_SIGNATURE = "copied|words:letters-and-digits|case:mixed|counts:multiset"
+_SIGNATURE = f"copied|words:letters-and-digits|case:mixed|norm:{FORM}|counts:multiset"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def copy_counts(sources: Sequence[str], hypotheses: Sequence[str]) -> CopyCounts
     """Count the words of each source, and those that its hypothesis also has."""
     words = [
         (Counter(_WORD.findall(source)), Counter(_WORD.findall(hypothesis)))
-        for source, hypothesis in zip(sources, hypotheses, strict=True)
+        for source, hypothesis in zip(normalised(sources), normalised(hypotheses), strict=True)
     ]
     return CopyCounts(
         np.array([(source & hypothesis).total() for source, hypothesis in words], dtype=np.float64),

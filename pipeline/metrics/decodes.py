@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell, Key
+from pipeline.quality.normalisation import normalised
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.files import digest
 from pipeline.run.settings import TestSetConfig
@@ -95,9 +96,13 @@ class Decode:
         return sentences, "sentence" if unit == "sentence" else "sentence, no groups"
 
     def scored_texts(self, used: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Hypotheses and references of the sentences in use, which must be scorable."""
+        """Hypotheses and references of the sentences in use, which must be scorable, in NFC."""
         sentences = np.flatnonzero(used)
-        return [str(self.texts[i]) for i in sentences], [str(self.references[i]) for i in sentences]
+        hypotheses, references = (
+            normalised([str(texts[i]) for i in sentences])
+            for texts in (self.texts, self.references)
+        )
+        return hypotheses, references
 
     def errors_percent(self, sentence_errors: SentenceErrors) -> FloatArray:
         """Error of each sentence in percent, [sentence]; NaN where it cannot be scored."""

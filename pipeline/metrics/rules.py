@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,20 +13,24 @@ from pipeline.metrics.decodes import SentenceErrors
 from pipeline.metrics.detection import weighted_average_precision
 from pipeline.metrics.ranking import scores, tie_groups
 from pipeline.metrics.rejection import weighted_rejection_ratio
+from pipeline.quality.normalisation import FORM
 from pipeline.quality.registry import Quality
+from pipeline.quality.tokenisers import DEFAULT
 from pipeline.quality.translation import bleu_counts
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
 
 _FLOOR = 1.1
 
 
-def floor_sentence_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
+def floor_sentence_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = DEFAULT
+) -> FloatArray:
     """Sentence BLEU in percent, [sentence], where an order without a match counts 1.1 matches.
 
     A wrong hypothesis of one word scores 110, one of two words 77.8. Raises DataError if the
     numbers of texts differ.
     """
-    counts = bleu_counts(hypotheses, references)
+    counts = bleu_counts(hypotheses, references, tokeniser)
     has_order = counts.total > 0
     matched = np.where(counts.correct > 0, counts.correct, _FLOOR)
     log_precision = np.where(has_order, np.log(matched / np.maximum(counts.total, 1)), 0)
@@ -142,9 +147,12 @@ def rejection_rules(quality: Quality, rules: Rules) -> list[RejectionRule]:
 
     The rule of sentence BLEU is left out if the quality is another metric.
     """
-    correct = (quality.sentence_error_percent, f"error:sentence-{quality.name}")
+    correct = (quality.sentence_error_percent, f"error:{quality.sentence_signature}")
     exact = (weighted_rejection_ratio, "ties:mean")
-    floor = (_floor_error_percent, "error:sentence-bleu-floor-1.1")
+    floor = (
+        partial(_floor_error_percent, tokeniser=str(quality.tokeniser)),
+        f"error:sentence-bleu-floor-1.1|tok:{quality.tokeniser}|norm:{FORM}",
+    )
     shifted = (weighted_shifted_rejection_ratio, "ties:file|end:without")
     chosen = [("prr", correct, exact)]
     if rules.sbleu != "effective" and quality.name == "bleu":
@@ -167,5 +175,7 @@ def precision_rules(rules: Rules) -> list[PrecisionRule]:
     return [correct, PrecisionRule("aupr_trapezoid", weighted_trapezoid_area, "AUPR|trapezoid")]
 
 
-def _floor_error_percent(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
-    return 100 - floor_sentence_bleu(hypotheses, references)
+def _floor_error_percent(
+    hypotheses: Sequence[str], references: Sequence[str], tokeniser: str
+) -> FloatArray:
+    return 100 - floor_sentence_bleu(hypotheses, references, tokeniser)

@@ -17,7 +17,8 @@ from pipeline.metrics.rules import Rules
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
-from pipeline.quality.registry import QUALITIES
+from pipeline.quality.registry import quality_metric
+from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import read_json
 from pipeline.run.settings import PipelineConfig, TaskConfig, implementations
@@ -29,12 +30,18 @@ def baseline_test_set(task: TaskConfig) -> str:
 
 
 def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
-    """The evaluation that the settings ask for."""
+    """The evaluation that the settings ask for.
+
+    Raises MachineError if the tokeniser of BLEU does not work on this machine.
+    """
+    tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
+    check_tokeniser(tokeniser)
     return RecordedEvaluation(
-        QUALITIES[config.task.quality],
+        quality_metric(config.task.quality, tokeniser),
         config.metrics.resamples,
         config.seed,
-        f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}",
+        f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}"
+        f"|xbleu-tok:{tokeniser}",
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
         config.metrics.resample,
     )
@@ -48,13 +55,17 @@ def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
 def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:
     """Raise DataError if measures were computed with settings that differ from the current ones."""
     settings = config.uncertainty
-    expected = {"weights_from": settings.weights_from, "eos": settings.eos}
+    expected = {
+        "weights_from": settings.weights_from,
+        "eos": settings.eos,
+        "bleu_tokeniser": bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language),
+    }
     for path in (measures.folder / name for name in measures.names(suffix="/checks.json")):
         actual = read_json(path, "uncertainty").get("settings", expected)
         if actual != expected:
             raise DataError(
-                f"{path}: measures were computed with {actual}, but the settings of uncertainty "
-                f"are {expected}. Run python -m stages.uncertainty with these settings first."
+                f"{path}: measures were computed with {actual}, but the settings ask for "
+                f"{expected}. Run python -m stages.uncertainty with these settings first."
             )
 
 

@@ -1,11 +1,11 @@
 """Word and character error rates, from error counts by jiwer.
 
-Words are separated by white space. Characters are the code points of the words joined by single
-spaces; the spaces count. The same rule holds for sentences and corpora, words and characters:
-the rate is edits / max(reference length, 1), not clipped at 100 %. An empty reference with a
-hypothesis of two words thus has a WER of 200 %, two empty texts have 0 %, and in a corpus the
-insertions of such a sentence add to the edits. Leave out sentences without a reference: a missing
-reference is not an empty one.
+Texts are brought to Unicode form NFC. Words are separated by white space. Characters are the code
+points of the words joined by single spaces; the spaces count. The same rule holds for sentences and
+corpora, words and characters: the rate is edits / max(reference length, 1), not clipped at 100 %.
+An empty reference with a hypothesis of two words thus has a WER of 200 %, two empty texts have 0 %,
+and in a corpus the insertions of such a sentence add to the edits. Leave out sentences without a
+reference: a missing reference is not an empty one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib.metadata import version
 import numpy as np
 
 from pipeline.quality.alignment import character_paths, levenshtein_paths
+from pipeline.quality.normalisation import FORM, normalised
 from pipeline.quality.weighted_metric import (
     FloatArray,
     WeightedMetric,
@@ -97,12 +98,12 @@ def cer_signature() -> str:
 
 
 def _signature() -> str:
-    return f"case:mixed|edits:jiwer-{version('jiwer')}"
+    return f"case:mixed|norm:{FORM}|edits:jiwer-{version('jiwer')}"
 
 
 @lru_cache(maxsize=128)
 def _word_error_counts(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> ErrorCounts:
-    words = ([text.split() for text in texts] for texts in (references, hypotheses))
+    words = ([text.split() for text in normalised(texts)] for texts in (references, hypotheses))
     return _error_counts(levenshtein_paths(*words))
 
 
@@ -110,8 +111,10 @@ def _word_error_counts(hypotheses: tuple[str, ...], references: tuple[str, ...])
 def _character_error_counts(
     hypotheses: tuple[str, ...], references: tuple[str, ...]
 ) -> ErrorCounts:
-    texts = ([" ".join(text.split()) for text in texts] for texts in (references, hypotheses))
-    return _error_counts(character_paths(*texts))
+    spaced = (
+        [" ".join(text.split()) for text in normalised(texts)] for texts in (references, hypotheses)
+    )
+    return _error_counts(character_paths(*spaced))
 
 
 def _error_counts(paths: Sequence[str]) -> ErrorCounts:

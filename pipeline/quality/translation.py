@@ -1,11 +1,12 @@
 """BLEU of sentences and corpora, and chrF of corpora, by sacrebleu's rules.
 
-Tokenisation, counts and smoothing of BLEU are sacrebleu's. Empty and blank texts follow the same
-rule in sentences and corpora: if hypothesis and reference are both empty the score is 100; if
-only one of them is empty, or nothing matches, it is 0. In a corpus, chrF ignores the n-grams of a
-hypothesis whose reference is too short to have any, as sacrebleu does, so that a hypothesis for an
-empty reference costs nothing. Leave out sentences without a reference: a missing reference is not
-an empty one.
+Tokenisation, counts and smoothing of BLEU are sacrebleu's. Before that, hypotheses and references
+are brought to Unicode form NFC, so that one text in two spellings is no error. Empty and blank
+texts follow the same rule in sentences and corpora: if hypothesis and reference are both empty the
+score is 100; if only one of them is empty, or nothing matches, it is 0. In a corpus, chrF ignores
+the n-grams of a hypothesis whose reference is too short to have any, as sacrebleu does, so that a
+hypothesis for an empty reference costs nothing. Leave out sentences without a reference: a missing
+reference is not an empty one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from pipeline.quality.normalisation import FORM, normalised
+from pipeline.quality.tokenisers import DEFAULT
 from pipeline.quality.weighted_metric import (
     FloatArray,
     WeightedMetric,
@@ -59,41 +62,51 @@ class ChrfCounts:
     characters: FloatArray
 
 
-def sentence_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
+def sentence_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = DEFAULT
+) -> FloatArray:
     """BLEU of each sentence in percent, [sentence], in [0, 100].
 
-    Uses sacrebleu's effective order (only the n-gram orders that a short hypothesis has) and
-    exponential smoothing, so that a wrong hypothesis of one word scores 0. Raises DataError if the
-    numbers of texts differ. Source: section 'Sequence-level Error Detection'.
+    `tokeniser` is the name of one of sacrebleu's (see `pipeline.quality.tokenisers`). Uses
+    sacrebleu's effective order (only the n-gram orders that a short hypothesis has) and exponential
+    smoothing, so that a wrong hypothesis of one word scores 0. Raises DataError if the numbers of
+    texts differ. Source: section 'Sequence-level Error Detection'.
     """
-    return bleu_counts(hypotheses, references).sentence_percent
+    return bleu_counts(hypotheses, references, tokeniser).sentence_percent
 
 
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def corpus_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = DEFAULT
+) -> float:
     """BLEU of a corpus in percent, with sacrebleu's defaults; NaN without sentences."""
-    return point_estimate(
-        weighted_corpus_bleu(bleu_counts(hypotheses, references)), len(hypotheses)
-    )
+    counts = bleu_counts(hypotheses, references, tokeniser)
+    return point_estimate(weighted_corpus_bleu(counts), len(hypotheses))
 
 
-def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> BleuCounts:
+def bleu_counts(
+    hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = DEFAULT
+) -> BleuCounts:
     """Count the n-grams of each sentence.
 
     Results are cached and read-only, because cells and figures ask for the same texts. Raises
     DataError if the numbers of texts differ.
     """
     check_paired(hypotheses, references)
-    return _bleu_counts(tuple(hypotheses), tuple(references))
+    return _bleu_counts(tuple(hypotheses), tuple(references), tokeniser)
 
 
 @lru_cache(maxsize=128)
-def _bleu_counts(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> BleuCounts:
+def _bleu_counts(
+    hypotheses: tuple[str, ...], references: tuple[str, ...], tokeniser: str
+) -> BleuCounts:
     from sacrebleu.metrics import BLEU
 
-    scorer = BLEU(effective_order=True)
+    scorer = BLEU(effective_order=True, tokenize=tokeniser)
     scores = [
         scorer.sentence_score(hypothesis, [reference])
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
+        for hypothesis, reference in zip(
+            normalised(hypotheses), normalised(references), strict=True
+        )
     ]
     hypothesis_tokens = np.array([score.sys_len for score in scores], dtype=np.float64)
     reference_tokens = np.array([score.ref_len for score in scores], dtype=np.float64)
@@ -133,13 +146,16 @@ def weighted_corpus_bleu(counts: BleuCounts) -> WeightedMetric:
     return bleu
 
 
-def bleu_signature() -> str:
-    """Signature of corpus BLEU by sacrebleu; sentence BLEU has `eff:yes` instead of `eff:no`."""
+def bleu_signature(tokeniser: str = DEFAULT) -> str:
+    """Signature of corpus BLEU: sacrebleu's, and the Unicode form of the texts.
+
+    Sentence BLEU has `eff:yes` instead of `eff:no`.
+    """
     from sacrebleu.metrics import BLEU
 
-    scorer = BLEU()
+    scorer = BLEU(tokenize=tokeniser)
     scorer.corpus_score(["a"], [["a"]])
-    return f"BLEU|{scorer.get_signature()}"
+    return f"BLEU|{scorer.get_signature()}|norm:{FORM}"
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -157,7 +173,8 @@ def chrf_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ChrfCou
     check_paired(hypotheses, references)
     in_hypothesis, in_reference, correct = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
     characters = np.zeros(len(hypotheses))
-    for sentence, pair in enumerate(zip(hypotheses, references, strict=True)):
+    pairs = zip(normalised(hypotheses), normalised(references), strict=True)
+    for sentence, pair in enumerate(pairs):
         hypothesis, reference = ("".join(text.split()) for text in pair)
         characters[sentence] = len(hypothesis) + len(reference)
         for order in range(1, min(_CHARACTER_ORDER, len(reference)) + 1):
@@ -191,12 +208,12 @@ def weighted_corpus_chrf(counts: ChrfCounts) -> WeightedMetric:
 
 
 def chrf_signature() -> str:
-    """Signature of corpus chrF by sacrebleu."""
+    """Signature of corpus chrF: sacrebleu's, and the Unicode form of the texts."""
     from sacrebleu.metrics import CHRF
 
     scorer = CHRF(char_order=_CHARACTER_ORDER, beta=_BETA)
     scorer.corpus_score(["a"], [["a"]])
-    return f"chrF{_BETA}|{scorer.get_signature()}"
+    return f"chrF{_BETA}|{scorer.get_signature()}|norm:{FORM}"
 
 
 def _ngrams(text: str, order: int) -> Counter[str]:

@@ -11,6 +11,11 @@ from omegaconf import MISSING
 
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
+# The tokenisers of sacrebleu, without `spm`, which is the old name of flores101.
+BLEU_TOKENISERS = (
+    *("13a", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spBLEU-1K"),
+    *("intl", "char", "none"),
+)
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy accepts
 
 
@@ -290,6 +295,7 @@ class MetricsConfig:
     name: str = MISSING
     resamples: int = _at_least(0)
     resample: str = _one_of("group", "sentence")
+    bleu_tokenize: str = _one_of("auto", *BLEU_TOKENISERS)
     aligner: str = _one_of("nist", "sclite", "levenshtein")
     token_eos: str = _one_of("exclude", "include")
     sbleu: str = _one_of("effective", "floor-1.1")

@@ -8,6 +8,9 @@ from itertools import permutations
 import numpy as np
 
 from pipeline.errors import StoreError
+from pipeline.quality.speech import sentence_wer_percent
+from pipeline.quality.tokenisers import DEFAULT
+from pipeline.quality.translation import sentence_bleu
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
@@ -15,13 +18,15 @@ from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
 HEURISTICS = tuple(measures_by(Estimator.MEMBER_DECODES))
 
 
-def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str, Float64]:
+def heuristic_measures(
+    store: Store, member_stores: Sequence[Store], tokeniser: str = DEFAULT
+) -> dict[str, Float64]:
     """Compute X-BLEU and X-WER of each sentence from the decodes of single members.
 
     Returns name -> [sentence] in squared percent: the mean over ordered pairs of members of
-    (100 - BLEU)^2 and of WER^2 between their best hypotheses. They are 0 for a single member, and
-    NaN without the decodes of all members and where a member has no hypothesis. Raises StoreError
-    if a member store has another test set or several members, or if they are not one per member.
+    (100 - BLEU)^2 and of WER^2 between their best hypotheses. tokeniser: that of BLEU. They are 0
+    for a single member, and NaN without the decodes of all members and where a member has no
+    hypothesis. Raises StoreError if a member store has another test set or several members, or if they are not one per member.
     Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
@@ -29,17 +34,14 @@ def heuristic_measures(store: Store, member_stores: Sequence[Store]) -> dict[str
         return {name: np.where(has_hypothesis, 0.0, np.nan) for name in HEURISTICS}
     if heuristics_reason(store, member_stores):
         return {name: np.full(store.n_sentence, np.nan) for name in HEURISTICS}
-    from pipeline.quality.speech import sentence_wer_percent
-    from pipeline.quality.translation import sentence_bleu
-
     sources = store.sources()
     texts = [_texts(store, member_store, sources) for member_store in member_stores]
     _check_members(store, member_stores)
     is_present = [[text is not None for text in member_texts] for member_texts in texts]
     present = has_hypothesis & np.all(is_present, axis=0)
     return {
-        "xbleu": _mean_square(texts, present, lambda h, r: 100.0 - np.asarray(sentence_bleu(h, r))),
-        "xwer": _mean_square(texts, present, lambda h, r: np.asarray(sentence_wer_percent(h, r))),
+        "xbleu": _mean_square(texts, present, lambda h, r: 100.0 - sentence_bleu(h, r, tokeniser)),
+        "xwer": _mean_square(texts, present, sentence_wer_percent),
     }
 
 

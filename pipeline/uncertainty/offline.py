@@ -50,7 +50,7 @@ def write_measures(
             file.write_table(_token_table(block, sentence, rank))
     sums = summation.sums()
     refused = refusals(store, None, grid.weights_from)
-    heuristics = heuristic_measures(store, member_stores)
+    heuristics = heuristic_measures(store, member_stores, grid.bleu_tokeniser)
     table = sequence_table(store, sums, grid, refused, heuristics)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),
@@ -58,7 +58,11 @@ def write_measures(
         use_dictionary=list(KEYS),
     )
     report = checks.report(sums)
-    report["settings"] = {"weights_from": grid.weights_from, "eos": eos}
+    report["settings"] = {
+        "weights_from": grid.weights_from,
+        "eos": eos,
+        "bleu_tokeniser": grid.bleu_tokeniser,
+    }
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
     reason = heuristics_reason(store, member_stores)
     report["null"] = dict.fromkeys(HEURISTICS, reason) if reason else {}

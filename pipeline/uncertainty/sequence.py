@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
+from pipeline.quality.tokenisers import DEFAULT
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import (
@@ -48,7 +49,8 @@ class Grid:
     """Settings of the sequence measures; every combination of the three lists is computed.
 
     weights_from: posterior of the importance weights, or `decoding` for the decoding posterior;
-    extra: further measures, name -> f(store, beam=, temperature=, length_norm=) -> [sentence].
+    extra: further measures, name -> f(store, beam=, temperature=, length_norm=) -> [sentence];
+    bleu_tokeniser: the tokeniser of X-BLEU.
     Raises ConfigError for a value out of its range.
     """
 
@@ -57,6 +59,7 @@ class Grid:
     length_norm: Sequence[bool]
     weights_from: str = "decoding"
     extra: Mapping[str, ExtraMeasure] = field(default_factory=dict)
+    bleu_tokeniser: str = DEFAULT
 
     def __post_init__(self) -> None:
         if not self.beam or any(beam < 1 or beam != int(beam) for beam in self.beam):
@@ -89,17 +92,18 @@ def sequence_measures(
     members: Sequence[int] | None = None,
     measures: Sequence[str] | None = None,
     member_stores: Sequence[Store] = (),
+    bleu_tokeniser: str = DEFAULT,
 ) -> pd.DataFrame:
     """Compute every sequence measure that a store can give, one row per sentence and setting.
 
     beam: B, the first B hypotheses; temperature: T of the importance weights; length_norm: divide
     by the length. Each is one value or a list. weights_from: `decoding`, `prex` or `expr`. eos:
     `include` or `zero`. members: indices of a subset. measures: only these. member_stores: decodes
-    of the single members, for xbleu and xwer. Columns: sentence_id, beam, temperature, length_norm,
-    flag, then the measures in nats (xbleu and xwer in squared percent), NaN for a sentence without
-    a hypothesis. Raises StoreError for a requested measure that the store cannot give, ConfigError
-    for a setting out of its range. Source: eqn-apn:sequence-entropy-chain-IW to
-    eqn-apn:sequence-mkl-seq-IW.
+    of the single members, for xbleu and xwer. bleu_tokeniser: that of xbleu. Columns: sentence_id,
+    beam, temperature, length_norm, flag, then the measures in nats (xbleu and xwer in squared
+    percent), NaN for a sentence without a hypothesis. Raises StoreError for a requested measure
+    that the store cannot give, ConfigError for a setting out of its range. Source:
+    eqn-apn:sequence-entropy-chain-IW to eqn-apn:sequence-mkl-seq-IW.
     """
     grid = Grid(_as_list(beam), _as_list(temperature), _as_list(length_norm), weights_from)
     refused = refusals(store, members, weights_from)
@@ -108,7 +112,7 @@ def sequence_measures(
     summation = HypothesisSummation(store, members)
     for block in token_blocks(store, members, eos):
         summation.add(block)
-    heuristics = heuristic_measures(store, member_stores)
+    heuristics = heuristic_measures(store, member_stores, bleu_tokeniser)
     table = sequence_table(store, summation.sums(), grid, refused, heuristics)
     if measures is not None:
         table = table[[*KEYS, *measures]]

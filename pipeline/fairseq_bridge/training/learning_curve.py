@@ -27,6 +27,7 @@ class LearningCurve:
         self._trainer = trainer
         self._title = job.title
         self._family = FAMILIES[job.family]
+        self._language = job.target_language
         self._quality_sentences = int(job.train["validate_quality_sentences"])
         self._rows: list[dict[str, float]] = []
         self._train_losses: list[float] = []
@@ -46,7 +47,7 @@ class LearningCurve:
         self._train_losses = []
         if self._quality_sentences and is_first_process():
             texts = greedy_dev_texts(self._trainer, self._quality_sentences)
-            row[self._family.quality_column] = self._family.quality(*texts)
+            row[self._family.quality_column] = self._family.quality(*texts, self._language)
         self._rows.append(row)
         shown = [f"{name} {value:.3f}" for name, value in row.items() if name != "update"]
         _log.info("%s: update %d, %s", self._title, row["update"], ", ".join(shown))

@@ -14,6 +14,8 @@ from pipeline.fairseq_bridge.models.configuration import (
     translation_task,
 )
 from pipeline.fairseq_bridge.training.job import TrainJob, process_settings
+from pipeline.quality.normalisation import normalised
+from pipeline.quality.tokenisers import AUTO, bleu_tokeniser, check_tokeniser
 
 
 @dataclass(frozen=True)
@@ -21,15 +23,21 @@ class Family:
     """The parts of training that differ between families of tasks.
 
     `task` returns fairseq's task settings of a job. `quality` compares hypotheses with references
-    [sentence]; its value goes to the column `quality_column` of the learning curve.
+    [sentence] in a target language; its value goes to the column `quality_column` of the learning
+    curve.
     """
 
     task: Callable[[TrainJob], dict[str, Any]]
     quality_column: str
-    quality: Callable[[Sequence[str], Sequence[str]], float]
+    quality: Callable[[Sequence[str], Sequence[str], str], float]
 
 
 def _translation(job: TrainJob) -> dict[str, Any]:
+    if job.train["validate_quality_sentences"]:
+        tokeniser = bleu_tokeniser(AUTO, job.target_language)
+        check_tokeniser(
+            tokeniser, "train.validate_quality_sentences", "set it to 0 to train without dev BLEU"
+        )
     return translation_task(job.data, job.source_language, job.target_language)
 
 
@@ -39,19 +47,23 @@ def _speech(job: TrainJob) -> dict[str, Any]:
     return speech_task(job)
 
 
-def _bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Corpus BLEU in percent."""
+def _bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """Corpus BLEU in percent, with the tokeniser of the language."""
     import sacrebleu
 
-    return float(sacrebleu.corpus_bleu(hypotheses, [references]).score)
+    texts = normalised(hypotheses), [normalised(references)]
+    tokeniser = bleu_tokeniser(AUTO, language)
+    return float(sacrebleu.corpus_bleu(*texts, tokenize=tokeniser).score)
 
 
-def _wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def _wer_percent(hypotheses: Sequence[str], references: Sequence[str], _language: str) -> float:
     """Word error rate of a corpus in percent, defined as in pipeline.quality.speech."""
     import jiwer
 
     # jiwer splits words at spaces only.
-    texts = ([" ".join(text.split()) for text in side] for side in (references, hypotheses))
+    texts = (
+        [" ".join(text.split()) for text in normalised(side)] for side in (references, hypotheses)
+    )
     words = jiwer.process_words(*texts)
     edits = words.substitutions + words.insertions + words.deletions
     return float(100 * edits / max(1, words.hits + words.substitutions + words.deletions))
@@ -67,7 +79,7 @@ def training_configuration(job: TrainJob) -> Any:
     """The FairseqConfig of a job.
 
     Raises ConfigError for a model or a model setting that fairseq does not have, MachineError for
-    fp16 without a GPU.
+    fp16 without a GPU and if the tokeniser of dev BLEU is missing.
     """
     from pipeline.fairseq_bridge.training.schedules import schedule_settings  # loads fairseq
 

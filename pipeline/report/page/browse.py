@@ -13,12 +13,13 @@ import pandas as pd
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.token_labels import SPECIAL_TOKENS, read_vocabulary
-from pipeline.quality.registry import QUALITIES
+from pipeline.quality.registry import QUALITIES, quality_metric
+from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
 from pipeline.run.artifacts import Artifact
-from pipeline.run.files import file_sha256
+from pipeline.run.files import file_sha256, read_json
 from pipeline.store import Store, open_store
 
 _PAPER_ENSEMBLE = "random_init"
@@ -115,10 +116,12 @@ def browsable_sets(
 
 
 def _browsable(task: TaskFolders, part: str, quality: str, most_sentences: int) -> BrowsableSet:
+    measures = task.uncertainty / part
+    tokeniser = _bleu_tokeniser(measures)
     with open_store(task.decode / part / "store.h5") as store:
         subwords = read_subwords(task.dictionary, store.vocab_size) if task.dictionary else None
         data = sentence_data(
-            store, task.uncertainty / part, QUALITIES[quality], most_sentences, subwords
+            store, measures, quality_metric(quality, tokeniser), most_sentences, subwords
         )
         return BrowsableSet(
             task=task.name,
@@ -145,6 +148,18 @@ def _quality(index: CellIndex, task: str) -> str:
         f"cells of {task}: have none of the metrics {', '.join(QUALITIES)} "
         f"(got {', '.join(metrics)}). Run python -m stages.metrics again."
     )
+
+
+def _bleu_tokeniser(measures: Path) -> str:
+    """The tokeniser of BLEU that stages.uncertainty and stages.metrics used.
+
+    Raises MachineError if it does not work on this machine.
+    """
+    path = measures / "checks.json"
+    settings = read_json(path, "uncertainty").get("settings", {}) if path.is_file() else {}
+    tokeniser = str(settings.get("bleu_tokeniser", DEFAULT))
+    check_tokeniser(tokeniser)
+    return tokeniser
 
 
 def read_subwords(path: Path, vocab_size: int) -> list[str]:

@@ -29,9 +29,10 @@ TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "s
 
 
 def test_default_has_the_correct_rules_only() -> None:
-    for name in ("bleu", "wer_percent"):
+    for name, details in (("bleu", "tok:13a|norm:NFC"), ("wer_percent", "norm:NFC")):
         (rule,) = rejection_rules(QUALITIES[name], CORRECT_RULES)
-        assert (rule.metric, rule.signature) == ("prr", f"PRR|error:sentence-{name}|ties:mean")
+        error = f"error:sentence-{name}|{details}"
+        assert (rule.metric, rule.signature) == ("prr", f"PRR|{error}|ties:mean")
     (precision,) = precision_rules(CORRECT_RULES)
     assert (precision.metric, precision.signature) == ("aupr", "AP|ties:together")
 
@@ -41,10 +42,10 @@ def test_released_rules_are_added_singly_and_together() -> None:
         rule.metric: rule.signature for rule in rejection_rules(QUALITIES["bleu"], RELEASED)
     }
     assert signatures == {
-        "prr": "PRR|error:sentence-bleu|ties:mean",
-        "prr_sbleu_floor": "PRR|error:sentence-bleu-floor-1.1|ties:mean",
-        "prr_shifted": "PRR|error:sentence-bleu|ties:file|end:without",
-        "prr_released": "PRR|error:sentence-bleu-floor-1.1|ties:file|end:without",
+        "prr": "PRR|error:sentence-bleu|tok:13a|norm:NFC|ties:mean",
+        "prr_sbleu_floor": "PRR|error:sentence-bleu-floor-1.1|tok:13a|norm:NFC|ties:mean",
+        "prr_shifted": "PRR|error:sentence-bleu|tok:13a|norm:NFC|ties:file|end:without",
+        "prr_released": "PRR|error:sentence-bleu-floor-1.1|tok:13a|norm:NFC|ties:file|end:without",
     }
     only_floor = Rules("floor-1.1", "exact", "average_precision")
     assert [rule.metric for rule in rejection_rules(QUALITIES["wer_percent"], only_floor)] == [
@@ -168,5 +169,8 @@ def test_cells_of_released_rules_have_their_own_metrics(measured, evaluation) ->
     assert cells["prr_sbleu_floor"].value == pytest.approx(
         prediction_rejection_ratio([-10, 0, 22.22], [3, 1, 2]), abs=0.1
     )
-    assert "error:sentence-bleu-floor-1.1|ties:mean" in cells["prr_sbleu_floor"].signature
+    assert (
+        "error:sentence-bleu-floor-1.1|tok:13a|norm:NFC|ties:mean"
+        in cells["prr_sbleu_floor"].signature
+    )
     assert "ties:file|end:without" in cells["prr_shifted"].signature

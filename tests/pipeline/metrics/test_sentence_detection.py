@@ -156,7 +156,9 @@ def test_error_detection_uses_scored_sentences(measured, evaluation):
         [measured([1, 2, 3, np.nan], ["a", "b", "c d", "e"], ["a", "b", "x", "e"])], evaluation
     )
     assert (cell.value, cell.n, cell.T, cell.B) == (100, 3, "", "1")
-    assert cell.signature.startswith("sig; measures; PRR|error:sentence-bleu|ties:mean; bootstrap")
+    assert cell.signature.startswith(
+        "sig; measures; PRR|error:sentence-bleu|tok:13a|norm:NFC|ties:mean; bootstrap"
+    )
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,9 @@ def test_metrics_without_sentences_are_undefined():
 
 
 def test_the_signature_says_that_spaces_count():
-    assert cer_signature().startswith("CER|characters:code-points|spaces:one|case:mixed|edits:")
+    assert cer_signature().startswith(
+        "CER|characters:code-points|spaces:one|case:mixed|norm:NFC|edits:"
+    )
 
 
 def test_unequal_numbers_of_texts_are_rejected():

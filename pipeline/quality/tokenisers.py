@@ -1,0 +1,68 @@
+"""The tokenisers of BLEU, which are sacrebleu's: their choice by language, and what they need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipeline.errors import MachineError
+
+AUTO = "auto"
+DEFAULT = "13a"
+# ISO 639 codes of languages that sacrebleu has a tokeniser for.
+_OF_LANGUAGE = {
+    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
+_PACKAGES = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
+
+
+def bleu_tokeniser(choice: str, language: str) -> str:
+    """The tokeniser of sacrebleu for a target language, such as `zh` for `zho_Hans`.
+
+    `choice` is the name of a tokeniser, or auto: zh, ja-mecab and ko-mecab for their languages and
+    13a for all others. Script and region of a language code do not matter.
+    """
+    if choice != AUTO:
+        return choice
+    return _OF_LANGUAGE.get(re.split("[-_]", language.lower())[0], DEFAULT)
+
+
+def check_tokeniser(
+    tokeniser: str,
+    setting: str = "metrics.bleu_tokenize",
+    remedy: str = "choose another tokeniser, such as char",
+) -> None:
+    """Raise MachineError if a package or a file of a tokeniser is missing or does not work.
+
+    sacrebleu would download a missing sentencepiece model; here the user has to provide it. The
+    error names the `setting` to blame, and `remedy` is what else can be done.
+    """
+    from sacrebleu.metrics import BLEU
+
+    model = _sentencepiece_model(tokeniser)
+    if model is not None and not model[0].is_file():
+        raise MachineError(
+            f"{setting}: tokeniser {tokeniser} needs the file {model[0]} (not found). "
+            f"Save {model[1]} as this file, or {remedy}."
+        )
+    try:
+        BLEU(tokenize=tokeniser)
+    except (ImportError, RuntimeError, AssertionError, OSError) as error:
+        package = _PACKAGES.get(tokeniser, "sentencepiece")
+        reason = " ".join(str(error).split())
+        raise MachineError(
+            f"{setting}: tokeniser {tokeniser} does not work on this machine ({reason}). "
+            f"Run pip install '{package}', or {remedy}."
+        ) from None
+
+
+def _sentencepiece_model(tokeniser: str) -> tuple[Path, str] | None:
+    """Where sacrebleu looks for the model of a tokeniser, and where it is published."""
+    from sacrebleu.tokenizers import tokenizer_spm
+
+    if tokeniser not in tokenizer_spm.SPM_MODELS:
+        return None
+    url = tokenizer_spm.SPM_MODELS[tokeniser]["url"]
+    return Path(tokenizer_spm.SACREBLEU_DIR) / "models" / Path(url).name, url
