@@ -26,8 +26,8 @@ def heuristic_measures(
     Returns name -> [sentence] in squared percent: the mean over ordered pairs of members of
     (100 - BLEU)^2 and of WER^2 between their best hypotheses. tokeniser: that of BLEU. They are 0
     for a single member, and NaN without the decodes of all members and where a member has no
-    hypothesis. Raises StoreError if a member store has another test set or several members, or if they are not one per member.
-    Source: eqn:xbleu, eqn:xwer.
+    hypothesis. Raises StoreError if a member store has another test set or several members, or if
+    they are not one per member. Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
     if store.n_member == 1:
