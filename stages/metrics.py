@@ -17,6 +17,7 @@ from pipeline.metrics.task import (
     task_evaluation,
 )
 from pipeline.metrics.text_warnings import text_warnings
+from pipeline.quality.tokenisers import measure_rules
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
@@ -43,7 +44,10 @@ def metrics(config: PipelineConfig) -> None:
         _log.warning("%s: %s", task, warning)
     cells = task_cells(config, evaluated, uncertainty, root / "prepare" / task, evaluation)
     baseline = baseline_test_set(config.task)
-    evidence = TaskEvidence(task, decodes, uncertainty, baseline, evaluation.quality, config.seed)
+    rules = measure_rules(config)
+    evidence = TaskEvidence(
+        task, decodes, uncertainty, baseline, evaluation.quality, config.seed, rules
+    )
     figures = implementations(config.report.figures, "report.figures")
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
     made_from = provenance(config, "metrics", parts | measures.as_input, *plug_ins)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import ConfigError, StoreError
-from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
+from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
 from pipeline.run.files import new_files
 from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import Store, check_stores, open_store, validate
+from pipeline.uncertainty.hypothesis_report import log_hypotheses
 from pipeline.uncertainty.offline import ensemble_decodes, write_measures
 from pipeline.uncertainty.sequence import Grid
 
@@ -27,7 +29,7 @@ def uncertainty(config: PipelineConfig) -> None:
     """
     grid = _grid(config)
     if config.io.store is not None:
-        _measure_one(config, grid, config.io.store)
+        log_hypotheses([_measure_one(config, grid, config.io.store)])
         return
     if config.io.out is not None or config.io.member_stores:
         raise ConfigError("io.out, io.member_stores: need io.store. Set it, or leave them out.")
@@ -40,12 +42,14 @@ def uncertainty(config: PipelineConfig) -> None:
         folder = Path(config.io.root) / "uncertainty" / config.task.name
         made_from = provenance(config, "uncertainty", parts, *grid.extra.values())
         out = stack.enter_context(new_artifact(folder, made_from))
+        measured = []
         for part, store, members in ensemble_decodes(stores):
             (out / part).mkdir()
-            _measure(config, grid, store, out / part, members)
+            measured.append(_measure(grid, store, out / part, members))
+    log_hypotheses(measured)
 
 
-def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
+def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> dict[str, Any]:
     if config.io.out is None:
         raise ConfigError("io.out: missing. Set it to the folder for the results of io.store.")
     out = Path(config.io.out)
@@ -56,13 +60,11 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> None:
     with new_files(out, "io.out") as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(path)) for path in config.io.member_stores]
-        _measure(config, grid, store, folder, members)
+        return _measure(grid, store, folder, members)
 
 
-def _measure(
-    config: PipelineConfig, grid: Grid, store: Store, folder: Path, members: list[Store]
-) -> None:
-    checks = write_measures(store, folder, grid, config.uncertainty.eos, members)
+def _measure(grid: Grid, store: Store, folder: Path, members: list[Store]) -> dict[str, Any]:
+    checks = write_measures(store, folder, grid, members)
     _log.info(
         "%s: measures of %d sentences (%d without a hypothesis), %d tokens",
         store.path,
@@ -74,19 +76,19 @@ def _measure(
         _log.warning("%s: some numbers are inconsistent, see checks.json", store.path)
     if checks["identical_members"]:
         _log.warning("%s: identical members %s", store.path, checks["identical_members"])
+    return checks
 
 
 def _grid(config: PipelineConfig) -> Grid:
     settings = config.uncertainty
-    tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
-    check_tokeniser(tokeniser)
+    rules = measure_rules(config)
+    check_tokeniser(rules.bleu_tokeniser)
     return Grid(
         beam=list(iterate_values(settings.beam)),
         temperature=list(iterate_values(settings.temperature)),
         length_norm=list(iterate_values(settings.length_norm)),
-        weights_from=settings.weights_from,
+        rules=rules,
         extra=implementations(settings.extra_measures, "uncertainty.extra_measures"),
-        bleu_tokeniser=tokeniser,
     )
 
 

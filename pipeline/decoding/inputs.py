@@ -274,6 +274,7 @@ def store_attributes(
         "regime": part.regime,
         "combination": part.combination,
         "beam": used.get("beam"),
+        "n_best": used.get("n_best"),
         # With an unk_penalty, scores do not follow from the log-probs alone.
         "length_penalty": None if used.get("unk_penalty") else used["length_penalty"],
         **{name: used.get(name) for name in _SAMPLING},

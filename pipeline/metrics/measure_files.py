@@ -24,7 +24,7 @@ class SentenceMeasures:
     """Sentence-level measures of one store at one (B, T, length norm): name -> [sentence].
 
     NaN marks a sentence without a value. `why_null` gives the reason for measures that no sentence
-    has.
+    has. `beam` is the setting; `beam_used` is less if the store has fewer hypotheses per sentence.
     """
 
     beam: int
@@ -32,6 +32,7 @@ class SentenceMeasures:
     length_norm: bool
     values: Mapping[str, FloatArray]
     why_null: Mapping[str, str]
+    beam_used: int
 
     @property
     def setting(self) -> tuple[int, float, bool]:
@@ -52,10 +53,10 @@ class MeasuredDecode:
 
 
 def first_of_each_length_norm(grid: Iterable[SentenceMeasures]) -> dict[bool, SentenceMeasures]:
-    """Length norm -> the first measures with B = 1, where T has no effect."""
+    """Length norm -> the first measures of one hypothesis, where T has no effect."""
     first: dict[bool, SentenceMeasures] = {}
     for measures in grid:
-        if measures.beam == 1:
+        if measures.beam_used == 1:
             first.setdefault(measures.length_norm, measures)
     return first
 
@@ -91,7 +92,12 @@ def read_measures(path: Path, n_sentence: int) -> list[SentenceMeasures]:
             values["var_p"] = values.pop("ln_var_p")
         grid.append(
             SentenceMeasures(
-                int(beam), float(temperature), bool(length_norm), values, report.get("null", {})
+                int(beam),
+                float(temperature),
+                bool(length_norm),
+                values,
+                report.get("null", {}),
+                int(report.get("beam", {}).get("used", {}).get(str(int(beam)), beam)),
             )
         )
     return grid

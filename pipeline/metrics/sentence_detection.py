@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.metrics.cell import Cell, number_text
+from pipeline.metrics.cell import Cell, Key, number_text
 from pipeline.metrics.copy_through import with_copy_through
 from pipeline.metrics.decodes import Decode, by_key, common_cell, scorable_in_all
 from pipeline.metrics.detection import weighted_roc_auc
@@ -154,18 +154,24 @@ def ood_detection_cells(
         cell, metric="roc_auc", signature=f"{cell.signature}; against {against.signature}"
     )
     forced = cell.regime == "teacher_forcing"
+    shown: set[Key] = set()
     for outside in _distinct_settings(out_of_domain[0], forced):
-        common = replace(
-            cell,
-            T="" if forced else number_text(outside.temperature),
-            B=str(outside.beam),
-            length_norm=str(outside.length_norm).lower(),
-        )
         pairs = [
             pair
             for measured in zip(in_domain, out_of_domain, strict=True)
             if (pair := _pair_at(outside.setting, *measured, forced)) is not None
         ]
+        # A store with fewer hypotheses than B gives the same numbers at each larger B.
+        used = max((side.beam_used for pair in pairs for side in pair), default=outside.beam_used)
+        common = replace(
+            cell,
+            T="" if forced else number_text(outside.temperature),
+            B=str(used),
+            length_norm=str(outside.length_norm).lower(),
+        )
+        if common.key in shown:
+            continue
+        shown.add(common.key)
         for name in outside.values:
             named = replace(common, column=name)
             if len(pairs) < len(out_of_domain) or not all(_have(name, pair) for pair in pairs):

@@ -18,7 +18,7 @@ from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
 from pipeline.quality.registry import quality_metric
-from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
+from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import read_json
 from pipeline.run.settings import PipelineConfig, TaskConfig, implementations
@@ -34,14 +34,13 @@ def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
 
     Raises MachineError if the tokeniser of BLEU does not work on this machine.
     """
-    tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
-    check_tokeniser(tokeniser)
+    rules = measure_rules(config)
+    check_tokeniser(rules.bleu_tokeniser)
     return RecordedEvaluation(
-        quality_metric(config.task.quality, tokeniser),
+        quality_metric(config.task.quality, rules.bleu_tokeniser),
         config.metrics.resamples,
         config.seed,
-        f"measures|weights:{config.uncertainty.weights_from}|eos:{config.uncertainty.eos}"
-        f"|xbleu-tok:{tokeniser}",
+        rules.signature,
         Rules(config.metrics.sbleu, config.metrics.prr, config.metrics.aupr),
         config.metrics.resample,
     )
@@ -54,12 +53,7 @@ def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
 
 def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:
     """Raise DataError if measures were computed with settings that differ from the current ones."""
-    settings = config.uncertainty
-    expected = {
-        "weights_from": settings.weights_from,
-        "eos": settings.eos,
-        "bleu_tokeniser": bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language),
-    }
+    expected = measure_rules(config).as_dict()
     for path in (measures.folder / name for name in measures.names(suffix="/checks.json")):
         actual = read_json(path, "uncertainty").get("settings", expected)
         if actual != expected:

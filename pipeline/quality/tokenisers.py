@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from pipeline.errors import MachineError
+from pipeline.run.measure_rules import MeasureRules
+from pipeline.run.schema import PipelineConfig
 
 AUTO = "auto"
 DEFAULT = "13a"
@@ -27,6 +29,12 @@ def bleu_tokeniser(choice: str, language: str) -> str:
     if choice != AUTO:
         return choice
     return _OF_LANGUAGE.get(re.split("[-_]", language.lower())[0], DEFAULT)
+
+
+def measure_rules(config: PipelineConfig) -> MeasureRules:
+    """The rules of a run, with the tokeniser of its target language."""
+    tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
+    return MeasureRules.of(config.uncertainty, tokeniser)
 
 
 def check_tokeniser(

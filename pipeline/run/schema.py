@@ -285,6 +285,7 @@ class UncertaintyConfig:
     length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
     weights_from: str = _one_of("decoding", "prex", "expr")
     eos: str = _one_of("include", "zero")
+    equal_texts: str = _one_of("keep", "merge")
     extra_measures: dict[str, str] = field(default_factory=dict)
 
 

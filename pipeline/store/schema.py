@@ -110,6 +110,7 @@ _TEXTS = ("task", "test_set", "ensemble", "config", "signature")
 _LISTS = ("members", "search_members")
 _NUMBERS = (
     "beam",
+    "n_best",
     "length_penalty",
     "sampling_temperature",
     "sampling_top_k",

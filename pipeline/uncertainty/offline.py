@@ -13,6 +13,7 @@ from pipeline.store import SUBSET, Store
 from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_blocks
 from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
+from pipeline.uncertainty.hypothesis_report import hypothesis_report
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import KEYS, Grid, refusals, sequence_table
 
@@ -24,7 +25,6 @@ def write_measures(
     store: Store,
     folder: Path,
     grid: Grid,
-    eos: str = "include",
     member_stores: Sequence[Store] = (),
 ) -> dict[str, Any]:
     """Write sequence.parquet, token.parquet and checks.json; return the checks as plain values.
@@ -43,14 +43,14 @@ def write_measures(
     columns = ["sentence_id", "hypothesis", "position", "token_id"]
     path = folder / "token.parquet"
     with pq.ParquetWriter(path, token_schema(), use_dictionary=columns) as file:
-        for block in token_blocks(store, eos=eos):
+        for block in token_blocks(store, eos=grid.rules.eos):
             reject_out_of_range(store, block)
             summation.add(block)
             checks.add(block)
             file.write_table(_token_table(block, sentence, rank))
     sums = summation.sums()
-    refused = refusals(store, None, grid.weights_from)
-    heuristics = heuristic_measures(store, member_stores, grid.bleu_tokeniser)
+    refused = refusals(store, None, grid.rules.weights_from)
+    heuristics = heuristic_measures(store, member_stores, grid.rules.bleu_tokeniser)
     table = sequence_table(store, sums, grid, refused, heuristics)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),
@@ -58,11 +58,8 @@ def write_measures(
         use_dictionary=list(KEYS),
     )
     report = checks.report(sums)
-    report["settings"] = {
-        "weights_from": grid.weights_from,
-        "eos": eos,
-        "bleu_tokeniser": grid.bleu_tokeniser,
-    }
+    report["settings"] = grid.rules.as_dict()
+    report |= hypothesis_report(store, grid.beam)
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
     reason = heuristics_reason(store, member_stores)
     report["null"] = dict.fromkeys(HEURISTICS, reason) if reason else {}

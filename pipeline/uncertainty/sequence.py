@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
-from pipeline.quality.tokenisers import DEFAULT
+from pipeline.run.measure_rules import MeasureRules
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import (
@@ -21,6 +21,7 @@ from pipeline.uncertainty.blocks import (
     token_blocks,
 )
 from pipeline.uncertainty.checks import reject_nan
+from pipeline.uncertainty.equal_texts import compare_texts, merged
 from pipeline.uncertainty.heuristics import heuristic_measures
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_sequences import (
@@ -29,7 +30,6 @@ from pipeline.uncertainty.measures_of_sequences import (
     SequenceMeasure,
     measures_by,
 )
-from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 from pipeline.uncertainty.monte_carlo import monte_carlo_measures, monte_carlo_refusal
 from pipeline.uncertainty.weighting import (
     Selection,
@@ -48,18 +48,16 @@ _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 class Grid:
     """Settings of the sequence measures; every combination of the three lists is computed.
 
-    weights_from: posterior of the importance weights, or `decoding` for the decoding posterior;
-    extra: further measures, name -> f(store, beam=, temperature=, length_norm=) -> [sentence];
-    bleu_tokeniser: the tokeniser of X-BLEU.
-    Raises ConfigError for a value out of its range.
+    rules: what else the measures depend on; extra: further measures, name -> f(store, beam=,
+    temperature=, length_norm=) -> [sentence], which do not see the rules. Raises ConfigError for a
+    value out of its range.
     """
 
     beam: Sequence[int]
     temperature: Sequence[float]
     length_norm: Sequence[bool]
-    weights_from: str = "decoding"
+    rules: MeasureRules = field(default_factory=MeasureRules)
     extra: Mapping[str, ExtraMeasure] = field(default_factory=dict)
-    bleu_tokeniser: str = DEFAULT
 
     def __post_init__(self) -> None:
         if not self.beam or any(beam < 1 or beam != int(beam) for beam in self.beam):
@@ -74,11 +72,6 @@ class Grid:
             raise ConfigError(
                 f"uncertainty.length_norm: must be true or false (got {self.length_norm})."
             )
-        if self.weights_from not in ("decoding", *POSTERIORS):
-            raise ConfigError(
-                f"uncertainty.weights_from: must be decoding, {' or '.join(POSTERIORS)} "
-                f"(got {self.weights_from})."
-            )
 
 
 def sequence_measures(
@@ -89,26 +82,30 @@ def sequence_measures(
     *,
     weights_from: str = "decoding",
     eos: str = "include",
+    equal_texts: str = "keep",
     members: Sequence[int] | None = None,
     measures: Sequence[str] | None = None,
     member_stores: Sequence[Store] = (),
-    bleu_tokeniser: str = DEFAULT,
+    bleu_tokeniser: str = "13a",
 ) -> pd.DataFrame:
     """Compute every sequence measure that a store can give, one row per sentence and setting.
 
     beam: B, the first B hypotheses; temperature: T of the importance weights; length_norm: divide
-    by the length. Each is one value or a list. weights_from: `decoding`, `prex` or `expr`. eos:
-    `include` or `zero`. members: indices of a subset. measures: only these. member_stores: decodes
-    of the single members, for xbleu and xwer. bleu_tokeniser: that of xbleu. Columns: sentence_id,
-    beam, temperature, length_norm, flag, then the measures in nats (xbleu and xwer in squared
-    percent), NaN for a sentence without a hypothesis. Raises StoreError for a requested measure
-    that the store cannot give, ConfigError for a setting out of its range. Source:
-    eqn-apn:sequence-entropy-chain-IW to eqn-apn:sequence-mkl-seq-IW.
+    by the length. Each is one value or a list. weights_from, eos, equal_texts, bleu_tokeniser: see
+    `MeasureRules`. members: indices of a subset. measures: only these. member_stores: decodes of
+    the single members, for xbleu and xwer. Columns: sentence_id, beam, temperature, length_norm,
+    flag, then the measures in nats (xbleu and xwer in squared percent), NaN for a sentence without
+    a hypothesis. Raises StoreError for a requested measure that the store cannot give, ConfigError
+    for a setting out of its range. Source: eqn-apn:sequence-entropy-chain-IW to
+    eqn-apn:sequence-mkl-seq-IW.
     """
-    grid = Grid(_as_list(beam), _as_list(temperature), _as_list(length_norm), weights_from)
+    rules = MeasureRules(weights_from, eos, equal_texts, bleu_tokeniser)
+    grid = Grid(_as_list(beam), _as_list(temperature), _as_list(length_norm), rules)
     refused = refusals(store, members, weights_from)
-    for name in measures or ():
-        _check_requested(store, name, refused)
+    if measures is not None:
+        for name in measures:
+            _check_requested(store, name, refused)
+        refused = {name: refused[name] for name in measures}
     summation = HypothesisSummation(store, members)
     for block in token_blocks(store, members, eos):
         summation.add(block)
@@ -160,33 +157,36 @@ def sequence_table(
     value per sentence, StoreError naming the sentence if any other measure is NaN.
     """
     available = [name for name, reason in refused.items() if reason is None]
-    quantities = {
-        length_norm: {
-            name: measure.values(sums, length_norm)
-            for name, measure in _WEIGHTED.items()
-            if name in available
-        }
-        for length_norm in set(grid.length_norm)
-    }
+    weighted = {name: measure for name, measure in _WEIGHTED.items() if name in available}
+    rules = grid.rules
+    by_name = rules.weights_from != "decoding"
+    texts = compare_texts(store) if weighted and rules.equal_texts == "merge" else None
     frames = []
-    for beam, temperature, length_norm in product(grid.beam, grid.temperature, grid.length_norm):
-        settings: dict[str, Any] = {
-            "beam": beam,
-            "temperature": float(temperature),
-            "length_norm": length_norm,
+    for beam in grid.beam:
+        averaged, selection = sums, first_hypotheses(store.hypothesis_offset, beam)
+        if weighted:
+            posterior = rules.weights_from if by_name else decoding_posteriors(store)[0]
+            if texts is not None:
+                averaged, selection = merged(sums, selection, texts, posterior)
+        quantities = {
+            length_norm: {name: m.values(averaged, length_norm) for name, m in weighted.items()}
+            for length_norm in set(grid.length_norm)
         }
-        columns: dict[str, Any] = {"sentence_id": np.arange(store.n_sentence)} | settings
-        columns["flag"] = store.flag
-        if quantities[length_norm]:
-            by_name = grid.weights_from != "decoding"
-            posterior = grid.weights_from if by_name else decoding_posteriors(store)[0]
-            selection = first_hypotheses(store.hypothesis_offset, beam)
-            log_pi = importance(sums.logprob[posterior], selection, temperature)
-            columns |= _weighted_means(store, quantities[length_norm], log_pi, selection)
-        columns |= monte_carlo_measures(store, sums, beam, length_norm, available)
-        columns |= heuristics
-        columns |= _extra_measures(store, grid.extra, settings, columns)
-        frames.append(pd.DataFrame(columns))
+        for temperature, length_norm in product(grid.temperature, grid.length_norm):
+            settings: dict[str, Any] = {
+                "beam": beam,
+                "temperature": float(temperature),
+                "length_norm": length_norm,
+            }
+            columns: dict[str, Any] = {"sentence_id": np.arange(store.n_sentence)} | settings
+            columns["flag"] = store.flag
+            if weighted:
+                log_pi = importance(averaged.logprob[posterior], selection, temperature)
+                columns |= _weighted_means(store, quantities[length_norm], log_pi, selection)
+            columns |= monte_carlo_measures(store, sums, beam, length_norm, available)
+            columns |= heuristics
+            columns |= _extra_measures(store, grid.extra, settings, columns)
+            frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -38,7 +38,7 @@ def first_hypotheses(hypothesis_offset: NDArray[np.int64], beam: int) -> Selecti
     n_hypothesis = np.diff(hypothesis_offset)
     sentence = np.repeat(np.arange(len(n_hypothesis)), n_hypothesis)
     rank = np.arange(len(sentence)) - hypothesis_offset[:-1][sentence]
-    return _selection(np.flatnonzero(rank < beam), sentence[rank < beam], len(n_hypothesis))
+    return selection_of(np.flatnonzero(rank < beam), sentence[rank < beam], len(n_hypothesis))
 
 
 def first_of_member(
@@ -56,7 +56,7 @@ def first_of_member(
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     rank = np.arange(len(ordered)) - np.repeat(first, np.diff(first, append=len(ordered)))
     kept = rank < beam
-    return _selection(order[kept], ordered[kept], len(n_hypothesis) * n_member)
+    return selection_of(order[kept], ordered[kept], len(n_hypothesis) * n_member)
 
 
 def importance(logprob: Float64, selection: Selection, temperature: float) -> Float64:
@@ -108,6 +108,9 @@ def log_weighted_mean(log_weight: Float64, log_value: Float64, selection: Select
     return mean
 
 
-def _selection(hypothesis: NDArray[np.int64], group: NDArray[np.int64], n_group: int) -> Selection:
+def selection_of(
+    hypothesis: NDArray[np.int64], group: NDArray[np.int64], n_group: int
+) -> Selection:
+    """Select hypotheses by their groups, which ascend: [selected] both."""
     start = np.flatnonzero(np.diff(group, prepend=-1))
     return Selection(hypothesis, start, group[start], n_group)

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.metrics.decodes import read_decodes
 from pipeline.quality.registry import QUALITIES
 from pipeline.report.figures import TaskEvidence
+from pipeline.run.measure_rules import MeasureRules
 from pipeline.run.settings import TestSetConfig
 from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
@@ -59,6 +60,7 @@ class Toy:
             "newstest14",
             QUALITIES["bleu"],
             seed=0,
+            rules=MeasureRules(),
         )
 
     def _tokens(self, n_word: int) -> list[int]:

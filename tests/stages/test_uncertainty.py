@@ -16,6 +16,7 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, PipelineError, StoreError
 from pipeline.run.artifacts import PartFolder
+from pipeline.run.files import read_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
@@ -162,7 +163,9 @@ def _write_part(
             )
 
 
-def test_every_ensemble_store_of_a_task_is_measured(tmp_path: Path):
+def test_every_ensemble_store_of_a_task_is_measured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     parts = {
         "e.prex.newstest14": (["seed_1", "seed_2"], "e", "beam"),
         "e.prex.PRM": (["seed_1", "seed_2"], "e", "beam"),
@@ -181,6 +184,13 @@ def test_every_ensemble_store_of_a_task_is_measured(tmp_path: Path):
 
     uncertainty(settings(tmp_path))
 
+    # The stores have one hypothesis per sentence, and the default is B = 1 and 5.
+    (warning,) = [record.message for record in caplog.records if "uncertainty.beam" in record.msg]
+    assert "uncertainty.beam=5: 2 of 2 stores have fewer hypotheses" in warning
+    checks = read_json(
+        tmp_path / "uncertainty" / "nmt_ende" / "e.prex.PRM" / "checks.json", "uncertainty"
+    )
+    assert checks["beam"]["used"] == {"1": 1, "5": 1}
     measured = tmp_path / "uncertainty" / "nmt_ende"
     names = sorted(path.name for path in measured.iterdir())
     assert names == sorted([*list(parts)[:3], "manifest.json"])

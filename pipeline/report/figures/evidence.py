@@ -16,6 +16,7 @@ from pipeline.metrics.measure_files import (
 )
 from pipeline.quality.registry import Quality
 from pipeline.quality.weighted_metric import FloatArray
+from pipeline.run.measure_rules import MeasureRules
 from pipeline.store import SEARCHES, SUBSET
 
 _MAIN_ENSEMBLE = "random_init"
@@ -28,7 +29,8 @@ class TaskEvidence:
 
     `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
     out-of-domain test sets are compared with. `quality` scores sentences, and `seed` is used to
-    draw subsets of members.
+    draw subsets of members. `rules` are those of the measures; figures that compute measures at
+    further settings use them too.
     """
 
     task: str
@@ -37,6 +39,7 @@ class TaskEvidence:
     baseline: str
     quality: Quality
     seed: int
+    rules: MeasureRules
     _errors: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property

@@ -15,9 +15,8 @@ from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.figures.drawing import Sheet, line, panels, shared_legend, whole_numbers
 from pipeline.report.figures.evidence import TaskEvidence, usable
 from pipeline.report.names import short_label
-from pipeline.store import Store, open_store
-from pipeline.uncertainty.blocks import HypothesisSummation, token_blocks
-from pipeline.uncertainty.sequence import Grid, sequence_table
+from pipeline.store import open_store
+from pipeline.uncertainty.sequence import Grid, sequence_measures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,20 +100,23 @@ def _most_hypotheses(evidence: TaskEvidence, part: str) -> int:
 def _measures_by_setting(
     evidence: TaskEvidence, part: str, setting: str, grid: Grid
 ) -> _MeasuresBySetting:
+    """Measures at further settings, by the rules of the cells."""
     with open_store(evidence.decodes[part].path) as store:
-        table = _table(store, grid)
+        table = sequence_measures(
+            store,
+            grid.beam,
+            grid.temperature,
+            grid.length_norm,
+            weights_from=evidence.rules.weights_from,
+            eos=evidence.rules.eos,
+            equal_texts=evidence.rules.equal_texts,
+            measures=_MEASURES,
+        )
     return {
         (at, name): table.loc[table[setting] == at, name].to_numpy()
         for at in table[setting].unique().tolist()
         for name in _MEASURES
     }
-
-
-def _table(store: Store, grid: Grid) -> pd.DataFrame:
-    summation = HypothesisSummation(store)
-    for block in token_blocks(store):
-        summation.add(block)
-    return sequence_table(store, summation.sums(), grid, dict.fromkeys(_MEASURES), {})
 
 
 def _detection(

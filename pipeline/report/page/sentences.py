@@ -60,7 +60,7 @@ def sentence_data(
     )
     return {
         "setting": {
-            "beam": measures.beam,
+            "beam": measures.beam_used,
             "temperature": measures.temperature,
             "length_norm": measures.length_norm,
         },

@@ -52,7 +52,7 @@ def measured() -> MakeMeasured:
         )
         reasons = {"u": why_null} if why_null else {}
         return MeasuredDecode(
-            decode, [SentenceMeasures(1, 10.0, True, {"u": np.array(values)}, reasons)]
+            decode, [SentenceMeasures(1, 10.0, True, {"u": np.array(values)}, reasons, 1)]
         )
 
     return make

@@ -68,7 +68,7 @@ def test_unreadable_measures_are_rejected(tmp_path: Path) -> None:
 
 def test_first_measures_of_each_length_norm_have_one_hypothesis() -> None:
     grid = [
-        SentenceMeasures(beam, temperature, length_norm, {}, {})
+        SentenceMeasures(beam, temperature, length_norm, {}, {}, beam)
         for beam in (5, 1)
         for temperature in (10.0, 1.0)
         for length_norm in (False, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,28 @@ def test_a_test_set_without_an_in_domain_decode_is_left_out(
     assert {key[3] for key in cells} == {"prr"}
 
 
+def test_cells_state_the_b_that_the_store_has(tmp_path: Path, evaluation: Evaluation) -> None:
+    """Of B = 1, 5 and 10 a store of 5 hypotheses per sentence gives B = 1 and 5."""
+    decodes = {"in": decode("MED", {}), "out": decode("L-FR", {})}
+    for part in decodes:
+        settings = {"temperature": 1.0, "length_norm": True, "flag": 0}
+        frames = [
+            pd.DataFrame(
+                {"sentence_id": range(3), "beam": beam} | settings | {"u": [1.0, 2.0, 3.0]}
+            )
+            for beam in (1, 5, 10)
+        ]
+        (tmp_path / part).mkdir()
+        pd.concat(frames).to_parquet(tmp_path / part / "sequence.parquet")
+        # The in-domain store does not name its beam, and has only sentences with fewer hypotheses.
+        used = {"1": 1, "5": 5, "10": 5} if part == "out" else {"1": 1, "5": 4, "10": 4}
+        report = {"beam": {"used": used}}
+        (tmp_path / part / "checks.json").write_text(json.dumps(report), encoding="utf-8")
+    cells = sentence_detection_cells(decodes, tmp_path, "MED", True, evaluation)
+    beams = [cell.B for cell in cells if (cell.metric, cell.column) == ("roc_auc", "u")]
+    assert beams == ["1", "5"]
+
+
 def test_replicates_need_the_in_domain_decode_of_each_ensemble(detection_cells: Any) -> None:
     runs = [PAIR, ("seed_3", "seed_4")]
     out = {f"out{run}": decode("L-FR", {}, members) for run, members in enumerate(runs)}
@@ -188,7 +211,7 @@ def _measured(*uncertainty: float) -> MeasuredDecode:
     values = {"prex_entropy_s": np.array(uncertainty)}
     sources = ["source"] * len(uncertainty)
     decode = Decode(Path("store.h5"), cell, False, ("seed_1",), sources, texts, texts)
-    return MeasuredDecode(decode, [SentenceMeasures(1, 10.0, True, values, {})])
+    return MeasuredDecode(decode, [SentenceMeasures(1, 10.0, True, values, {}, 1)])
 
 
 def test_a_single_sentence_of_a_class_has_a_value_and_no_interval(evaluation: Evaluation) -> None:

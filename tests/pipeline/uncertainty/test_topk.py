@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.run.measure_rules import MeasureRules
 from pipeline.statistics.posterior import expr_log_weight, prefix_logprob
 from pipeline.store import Hypothesis, Store, TopK
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
@@ -108,6 +109,6 @@ def test_checks_use_the_bounds(
         full_logprob=None,
     )
     store = store_of([[hypothesis]], n_member=3, vocab_size=30)
-    report = write_measures(store, tmp_path, Grid([1], [1], [True]), eos=eos)
+    report = write_measures(store, tmp_path, Grid([1], [1], [True], MeasureRules(eos=eos)))
     assert report["recomputed"]["from"] == "topk"
     assert (report["recomputed"]["tokens_off"] > 0) == (shift > 0)

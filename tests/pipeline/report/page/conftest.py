@@ -55,7 +55,7 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
         for part in parts:
             (folder / "uncertainty" / part).mkdir(parents=True)
             with open_store(folder / "decode" / part / "store.h5") as store:
-                grid = Grid([1, 2], [10.0], [True], "decoding")
+                grid = Grid([1, 2], [10.0], [True])
                 write_measures(store, folder / "uncertainty" / part, grid)
         _write(folder / "dict.de.txt", "".join(f"{subword} 1\n" for subword in SUBWORDS))
         _write(folder / "card.md", f"# Card\n\n| Source |\n| --- |\n| {HOSTILE[1]} |\n")
