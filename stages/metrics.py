@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline import tracking
 from pipeline.metrics.cell import Cell, headline, write_cells
 from pipeline.metrics.decodes import read_decodes
-from pipeline.metrics.evaluation import write_draws
+from pipeline.metrics.evaluation import write_draws, write_replicates
 from pipeline.metrics.task import (
     baseline_test_set,
     check_measure_settings,
@@ -17,6 +18,7 @@ from pipeline.metrics.task import (
     task_evaluation,
 )
 from pipeline.metrics.text_warnings import text_warnings
+from pipeline.metrics.training_runs import leave_one_out
 from pipeline.quality.tokenisers import measure_rules
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
@@ -30,7 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 def metrics(config: PipelineConfig) -> None:
-    """Write {io.root}/metrics/{task}/: cells.csv, draws.parquet, headline.json and figures/."""
+    """Write {io.root}/metrics/{task}/: cells.csv and what belongs to it.
+
+    Beside it are draws.parquet, replicates.csv, headline.json and figures/.
+    """
     root, task = Path(config.io.root), config.task.name
     uncertainty = root / "uncertainty" / task
     evaluation = task_evaluation(config)
@@ -42,7 +47,11 @@ def metrics(config: PipelineConfig) -> None:
     evaluated = {part: d for part, d in decodes.items() if d.cell.ensemble != SUBSET}
     for warning in text_warnings(list(evaluated.values()), evaluation.quality):
         _log.warning("%s: %s", task, warning)
-    cells = task_cells(config, evaluated, uncertainty, root / "prepare" / task, evaluation)
+    prepared = root / "prepare" / task
+    cells = task_cells(config, evaluated, uncertainty, prepared, evaluation)
+    # Ensembles without one training run have no cells; their values show whether the runs agree.
+    left_out = leave_one_out(decodes, config.ensemble.name)
+    task_cells(config, left_out, uncertainty, prepared, replace(evaluation, resamples=0))
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
     evidence = TaskEvidence(
@@ -54,6 +63,7 @@ def metrics(config: PipelineConfig) -> None:
     with new_artifact(root / "metrics" / task, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
+        write_replicates(out / "replicates.csv", evaluation.replicates)
         write_json(out / "headline.json", headline(cells))
         (out / "figures").mkdir()
         make_figures(out / "figures", evidence, figures)

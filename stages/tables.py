@@ -9,14 +9,15 @@ from pathlib import Path
 import yaml
 
 from pipeline import tracking
-from pipeline.metrics.evaluation import read_draws
+from pipeline.metrics.evaluation import read_draws, read_replicates
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
-from pipeline.report.claims import Claim, verdicts, write_claims
+from pipeline.report.claims import Claim, write_claims
 from pipeline.report.dataset_tables import dataset_tables, read_descriptions
 from pipeline.report.formats import write_tables
 from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
 from pipeline.report.paper_tables import paper_table
+from pipeline.report.verdicts import verdicts
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
@@ -35,6 +36,7 @@ def tables(config: PipelineConfig) -> None:
     inputs = {name: digest for task in tasks for name, digest in _checked_inputs(root, task)}
     cells = read_cells(metrics / task / "cells.csv" for task in tasks)
     draws = read_draws([metrics / task / "draws.parquet" for task in tasks])
+    replicates = read_replicates([metrics / task / "replicates.csv" for task in tasks])
     index = CellIndex(cells)
     added_tables = implementations(report.tables, "report.tables")
     claim_groups = implementations(report.claims, "report.claims")
@@ -46,7 +48,7 @@ def tables(config: PipelineConfig) -> None:
     claims: dict[str, Claim] = {}
     for claims_of_group in claim_groups.values():
         claims |= claims_of_group()
-    judged = verdicts(claims, cells, draws)
+    judged = verdicts(claims, cells, draws, replicates)
     functions = [*added_tables.values(), *claim_groups.values()]
     made_from = provenance(config, "tables", inputs, *functions)
     with new_artifact(root / "tables", made_from) as out:

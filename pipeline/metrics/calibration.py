@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, by_key, common_cell
+from pipeline.metrics.decodes import Decode, by_key, common_cell, runs_of_each
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import read_measure_table
 from pipeline.metrics.ranking import scores
@@ -252,13 +252,16 @@ def calibration_cells(
         for level in LEVELS:
             cell = replace(common_cell(replicates), column=f"{level}_confidence", metric="ece")
             of_level = [by_level[level] for by_level in forecasts]
-            yield _calibration_cell(cell, of_level, replicates[0], evaluation)
+            yield _calibration_cell(cell, of_level, replicates, evaluation)
 
 
 def _calibration_cell(
-    cell: Cell, forecasts: Sequence[Forecasts | str], decode: Decode, evaluation: Evaluation
+    cell: Cell,
+    forecasts: Sequence[Forecasts | str],
+    replicates: Sequence[Decode],
+    evaluation: Evaluation,
 ) -> Cell:
-    n_sentence = len(decode.texts)
+    n_sentence = len(replicates[0].texts)
     available = []
     for item in forecasts:
         if isinstance(item, str):
@@ -272,7 +275,8 @@ def _calibration_cell(
     filled = evaluation.mean_filled(
         cell,
         [weighted_calibration_error(item, n_sentence) for item in available],
-        evaluation.resampled(decode, np.ones(n_sentence, dtype=bool)),
+        runs_of_each(replicates),
+        evaluation.resampled(replicates[0], np.ones(n_sentence, dtype=bool)),
         f"ECE|bins:{N_BIN} of equal width|{level}",
     )
     return replace(filled, n=len(np.unique(np.concatenate([item.sentence for item in available]))))

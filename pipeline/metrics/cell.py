@@ -29,6 +29,8 @@ class Key(NamedTuple):
 
 # The kind of ensemble whose stores each hold one averaged model, one per training run.
 CHECKPOINT_AVERAGE = "checkpoint_average"
+# Between the training runs of a cell.
+RUN_SEPARATOR = ";"
 # The measure that is the share of a source's words that the hypothesis repeats.
 COPY_THROUGH = "copy_through"
 # Reason of cells that need references, if a test set has none.
@@ -58,6 +60,8 @@ class Cell:
     training runs, `spread` is their standard deviation (ddof 1). `low` and `high` are the 95 %
     interval, and `n` is the number of sentences (of both sets for ROC-AUC). `groups` is the number
     of groups of sentences that the bootstrap draws (for ROC-AUC, of the set that has fewer).
+    `runs` are the training runs behind the value, joined by `;`, and `members` is the number of
+    members of each ensemble.
     `reason` says why the value or its interval is missing, or why the value carries no information.
     `data` is the corpus behind the role; `also_called` lists other names of the role, separated by
     spaces.
@@ -79,6 +83,8 @@ class Cell:
     high: float | None = None
     n: int = 0
     groups: int = 0
+    runs: str = ""
+    members: int = 0
     reason: str = ""
     data: str = ""
     signature: str = ""

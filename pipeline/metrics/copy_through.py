@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.metrics.cell import COPY_THROUGH, Cell
-from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key
+from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key, runs_of_each
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import MeasuredDecode
 from pipeline.quality.normalisation import FORM, normalised
@@ -63,7 +63,7 @@ def copy_through_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Ite
             for of_decode in counts
         ]
         resamples = evaluation.resampled(replicates[0], used)
-        yield evaluation.mean_filled(cell, metrics, resamples, _SIGNATURE)
+        yield evaluation.mean_filled(cell, metrics, runs_of_each(replicates), resamples, _SIGNATURE)
 
 
 def with_copy_through(measured: MeasuredDecode, source_is_text: bool) -> MeasuredDecode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,27 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell, Key
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, RUN_SEPARATOR, Cell, Key
 from pipeline.quality.normalisation import normalised
 from pipeline.quality.weighted_metric import FloatArray
-from pipeline.run.files import digest
+from pipeline.run.files import digest, read_json
 from pipeline.run.settings import TestSetConfig
 from pipeline.store import SEARCHES, Store, check_stores, open_store
 
 # (hypotheses, references) -> error [sentence] in percent
 SentenceErrors = Callable[[Sequence[str], Sequence[str]], FloatArray]
 _Item = TypeVar("_Item")
+_FEWEST_MEMBERS = 3  # of an ensemble that one member can be left out of
 
 
 @dataclass(frozen=True)
 class Decode:
     """The 1-best hypotheses of one store.
 
-    `sources`, `texts` and `references` are [sentence], with None for a missing text; `members` are
-    the members that decoded. `groups` and `originals` are [sentence] or None: the group of
-    sentences (a page, a recording, a speaker) and the sentence that each was made from. `cell`
-    holds the key, corpus and signature that all cells of the store share. `in_domain` is a setting
-    of the test set.
+    `sources`, `texts` and `references` are [sentence], with None for a missing text. `members` are
+    the members that decoded, and `member_runs` [member] their training runs. `groups` and
+    `originals` are [sentence] or None: the group of sentences (a page, a recording, a speaker) and
+    the sentence that each was made from. `cell` holds the key, corpus, training runs and signature
+    that all cells of the store share. `in_domain` is a setting of the test set.
     """
 
     path: Path
@@ -43,6 +45,18 @@ class Decode:
     references: list[str | None]
     groups: list[str] | None = None
     originals: list[str] | None = None
+    member_runs: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> list[str]:
+        """The training runs of the members, without repetitions."""
+        return list(dict.fromkeys(self.member_runs))
+
+    @property
+    def runs_to_leave_out(self) -> list[str]:
+        """The training runs that an ensemble can do without: each gave one of three or more."""
+        runs = self.runs
+        return runs if len(runs) == len(self.members) >= _FEWEST_MEMBERS else []
 
     @property
     def is_search(self) -> bool:
@@ -113,24 +127,35 @@ class Decode:
 
 
 def read_decodes(
-    folder: Path, parts: Iterable[str], task: str, test_sets: Mapping[str, TestSetConfig]
+    folder: Path,
+    parts: Iterable[str],
+    task: str,
+    test_sets: Mapping[str, TestSetConfig],
 ) -> dict[str, Decode]:
     """Part -> decode, from the stores {folder}/{part}/store.h5.
 
+    The training runs of members are read from {folder}/ensemble.json. Without it they are told by
+    the names of the members.
     A store was decoded by a single member if its ensemble has the name of its only member, and by
     an averaged model if its ensemble is `checkpoint_average`; neither has a combination. Raises
     StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
     """
     paths = {part: folder / part / "store.h5" for part in parts}
     check_stores(paths.values())
+    member_runs = read_member_runs(folder / "ensemble.json")
     decodes = {}
     for part, path in paths.items():
         with open_store(path) as store:
-            decodes[part] = _read_decode(store, task, test_sets)
+            decodes[part] = _read_decode(store, task, test_sets, member_runs)
     return decodes
 
 
-def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]) -> Decode:
+def _read_decode(
+    store: Store,
+    task: str,
+    test_sets: Mapping[str, TestSetConfig],
+    member_runs: Mapping[str, str],
+) -> Decode:
     test_set = str(store.attributes.get("test_set", ""))
     if test_set not in test_sets:
         raise DataError(
@@ -140,6 +165,7 @@ def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]
     ensemble = str(store.attributes.get("ensemble", ""))
     single = [ensemble] == store.members
     settings = test_sets[test_set]
+    runs = tuple(member_runs.get(name) or run_of_member(name) for name in store.members)
     hypotheses = "-" if single or ensemble == CHECKPOINT_AVERAGE else store.combination
     cell = Cell(
         task=task,
@@ -148,6 +174,8 @@ def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]
         hypotheses="reference" if store.regime == "teacher_forcing" else hypotheses,
         regime=store.regime,
         data=settings.corpus,
+        runs=joined_runs(runs),
+        members=len(store.members),
         signature=str(store.attributes.get("signature", "")),
         also_called=" ".join(settings.also_called),
     )
@@ -161,7 +189,41 @@ def _read_decode(store: Store, task: str, test_sets: Mapping[str, TestSetConfig]
         store.references(),
         store.groups(),
         store.originals(),
+        runs,
     )
+
+
+_MEMBER_OF_RUN = re.compile(r"(seed_-?\d+)(\.|$)")
+
+
+def run_of_member(name: str) -> str:
+    """The training run of a member, by its name: `seed_1` for `seed_1.update_00001200`.
+
+    A member whose name has another form stands for a run of its own.
+    """
+    match = _MEMBER_OF_RUN.match(name)
+    return match[1] if match else name
+
+
+def read_member_runs(path: Path) -> dict[str, str]:
+    """Member -> training run, from ensemble.json; empty if there is no such file.
+
+    A run is the folder that all checkpoints of a member lie in. Other members are left out.
+    """
+    if not path.is_file():
+        return {}
+    runs = {}
+    for ensemble in read_json(path, "decode", list):
+        for member in ensemble["members"]:
+            folders = {Path(checkpoint).parent.as_posix() for checkpoint in member["checkpoints"]}
+            if len(folders) == 1 and folders != {"."}:
+                runs[str(member["name"])] = folders.pop()
+    return runs
+
+
+def joined_runs(runs: Iterable[str]) -> str:
+    """Training runs as one text, without repetitions, in their order."""
+    return RUN_SEPARATOR.join(dict.fromkeys(runs))
 
 
 def by_key(items: Iterable[_Item], decode_of: Callable[[_Item], Decode]) -> list[list[_Item]]:
@@ -201,7 +263,14 @@ def common_cell(decodes: Sequence[Decode]) -> Cell:
         f"task:{cell.task}|set:{cell.test_set}|ensemble:{cell.ensemble}|{counted}:{len(decodes)}"
         f"|regime:{cell.regime}|decodes:{signatures}"
     )
-    return replace(cell, signature=signature)
+    runs = joined_runs(run for decode in decodes for run in decode.runs)
+    members = max(decode.cell.members for decode in decodes)
+    return replace(cell, signature=signature, runs=runs, members=members)
+
+
+def runs_of_each(decodes: Sequence[Decode]) -> list[str]:
+    """The training runs of each decode, as its cells name them."""
+    return [decode.cell.runs for decode in decodes]
 
 
 def scorable_in_all(decodes: Sequence[Decode]) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.bootstrap import Resamples, estimate, resample
-from pipeline.metrics.cell import KEY_COLUMNS, Cell, Key
+from pipeline.metrics.cell import KEY_COLUMNS, Cell, Key, number_text
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.rules import CORRECT_RULES, Rules
 from pipeline.quality.registry import Quality
@@ -74,22 +75,36 @@ class Evaluation:
     def record(self, key: Key, draws: FloatArray) -> None:
         """Called with the key and the values on the resamples of every cell with an interval."""
 
+    def record_replicates(self, key: Key, values: Mapping[str, float]) -> None:
+        """Called with the key of a cell and the values of its replicates: training runs -> value.
+
+        Replicates of the same training runs, such as samples of dropout, give their mean.
+        """
+
     def mean_filled(
         self,
         cell: Cell,
         metrics: Sequence[WeightedMetric],
+        runs: Sequence[str],
         resamples: Resamples,
         signature: str,
     ) -> Cell:
         """The cell of the mean over replicates, with their standard deviation as spread.
 
-        The interval is for the mean, with all replicates on the same resampled sentences.
+        `metrics` and `runs` are [replicate]; `runs` has the training runs of each. The interval is
+        for the mean, with all replicates on the same resampled sentences.
         """
         filled = self.filled(cell, mean_of_metrics(metrics), resamples, signature)
         if filled.value is None:
             return filled
         n_sentence = resamples.n_sentence
-        return with_spread(filled, [point_estimate(metric, n_sentence) for metric in metrics])
+        values = [point_estimate(metric, n_sentence) for metric in metrics]
+        by_runs: dict[str, list[float]] = {}
+        for name, value in zip(runs, values, strict=True):
+            by_runs.setdefault(name, []).append(value)
+        means = {name: float(np.mean(of_runs)) for name, of_runs in by_runs.items()}
+        self.record_replicates(cell.key, means)
+        return with_spread(filled, values)
 
     def signed(self, cell: Cell, signature: str) -> str:
         """The signature of the decode, followed by the signature of the metric."""
@@ -110,17 +125,52 @@ def with_spread(cell: Cell, values: Sequence[float]) -> Cell:
 
 @dataclass(frozen=True)
 class RecordedEvaluation(Evaluation):
-    """An evaluation that keeps the value of every cell on each resample: key -> [resample].
+    """An evaluation that keeps the value of every cell on each resample and for each replicate.
 
-    All cells of a test set share their resamples. The difference of two cells, resample by
-    resample, therefore has an interval of its own. A value is NaN where it is undefined.
+    draws: key -> [resample]. All cells of a test set share their resamples. The difference of two
+    cells, resample by resample, therefore has an interval of its own. A value is NaN where it is
+    undefined. replicates: key -> training runs -> value.
     """
 
     draws: dict[Key, NDArray[np.float32]] = field(default_factory=dict)
+    replicates: dict[Key, dict[str, float]] = field(default_factory=dict)
 
     def record(self, key: Key, draws: FloatArray) -> None:
         """Keep the values of a cell."""
         self.draws[key] = draws.astype(np.float32)
+
+    def record_replicates(self, key: Key, values: Mapping[str, float]) -> None:
+        """Keep the values of replicates, in addition to those that the cell already has."""
+        self.replicates.setdefault(key, {}).update(values)
+
+
+_RUNS, _VALUE = "runs", "value"
+
+
+def write_replicates(path: Path, replicates: Mapping[Key, Mapping[str, float]]) -> None:
+    """Write the values of replicates as CSV: one row per key and set of training runs."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*KEY_COLUMNS, _RUNS, _VALUE])
+        for key, values in replicates.items():
+            writer.writerows([*key, runs, number_text(value)] for runs, value in values.items())
+
+
+def read_replicates(paths: Iterable[Path]) -> dict[Key, dict[str, float]]:
+    """Key -> training runs -> value. Raises DataError if a file is not such a table."""
+    replicates: dict[Key, dict[str, float]] = {}
+    for path in paths:
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file, strict=True):
+                    key = Key(*(row[name] for name in KEY_COLUMNS))
+                    replicates.setdefault(key, {})[row[_RUNS]] = float(row[_VALUE])
+        except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"{path}: not a table of replicates ({reason}). Run python -m stages.metrics again."
+            ) from None
+    return replicates
 
 
 def write_draws(path: Path, draws: Mapping[Key, NDArray[np.float32]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell
-from pipeline.metrics.decodes import Decode, common_cell, decodes_by_key, scorable_in_all
+from pipeline.metrics.decodes import (
+    Decode,
+    common_cell,
+    decodes_by_key,
+    joined_runs,
+    runs_of_each,
+    scorable_in_all,
+)
 from pipeline.metrics.evaluation import Evaluation, with_spread
 from pipeline.quality.weighted_metric import FloatArray, weighted_mean
 from pipeline.statistics.posterior import sequence_logprob
@@ -43,6 +50,7 @@ def sentence_nll(logprob: NDArray[np.floating], token_offset: NDArray[np.integer
     return SentenceNll(-sums.prex / length, -sums.expr / length, -(sums.member / length[:, None]).T)
 
 
+POSTERIORS = ("prex", "expr")
 # (hypotheses, references) of one test set -> a number
 UserMetric = Callable[[list[str], list[str]], float]
 
@@ -63,7 +71,9 @@ def quality_cells(decodes: Sequence[Decode], evaluation: Evaluation) -> Iterator
                 continue
             weighted = [metric.weighted(*decode.scored_texts(used)) for decode in replicates]
             resamples = evaluation.resampled(replicates[0], used)
-            yield evaluation.mean_filled(cell, weighted, resamples, metric.signature())
+            yield evaluation.mean_filled(
+                cell, weighted, runs_of_each(replicates), resamples, metric.signature()
+            )
 
 
 def extra_cells(
@@ -102,38 +112,68 @@ def _number(name: str, value: object) -> float:
     )
 
 
-def nll_cells(decodes: Sequence[Decode], single_of: str, evaluation: Evaluation) -> Iterator[Cell]:
+# (training runs, values [sentence]) of each replicate
+_Replicates = Sequence[tuple[str, FloatArray]]
+
+
+def nll_cells(
+    decodes: Sequence[Decode], single_of: str, averaged: Collection[str], evaluation: Evaluation
+) -> Iterator[Cell]:
     """Negative log-likelihood of the references in nats per token, from teacher-forced stores.
 
     There is a cell for each posterior of each kind of ensemble, and a cell for the mean over the
-    members of the kind `single_of`. Source: `tab:nmt-bleu-asr-wer`.
+    members of the kind `single_of`. Members of the training runs `averaged` also give the cell of
+    averages of checkpoints. The values of ensembles without one of their training runs are recorded
+    as replicates. Source: `tab:nmt-bleu-asr-wer`.
     """
     for replicates in decodes_by_key(decodes):
         shared = replace(common_cell(replicates), column="nll", metric="nll")
         nll = [_read_sentence_nll(decode) for decode in replicates]
-        of_members = [member for decode_nll in nll for member in decode_nll.single]
-        rows: dict[tuple[str, str], Sequence[FloatArray]]
-        if shared.ensemble in ("single", CHECKPOINT_AVERAGE):
-            rows = {(shared.ensemble, "-"): of_members}
-        else:
-            rows = {
-                (shared.ensemble, "prex"): [decode_nll.prex for decode_nll in nll],
-                (shared.ensemble, "expr"): [decode_nll.expr for decode_nll in nll],
-            }
+        of_members = [
+            pair
+            for decode, of_decode in zip(replicates, nll, strict=True)
+            for pair in zip(decode.member_runs, of_decode.single, strict=True)
+        ]
+        rows: dict[tuple[str, str], _Replicates] = {}
+        if shared.ensemble not in ("single", CHECKPOINT_AVERAGE):
+            runs = runs_of_each(replicates)
+            for name in POSTERIORS:
+                of_posterior = [getattr(of_decode, name) for of_decode in nll]
+                rows[shared.ensemble, name] = list(zip(runs, of_posterior, strict=True))
             if shared.ensemble == single_of:
                 rows["single", "-"] = of_members
+                rows[CHECKPOINT_AVERAGE, "-"] = [pair for pair in of_members if pair[0] in averaged]
+                _record_leave_one_out(shared, replicates, evaluation)
+        else:
+            rows[shared.ensemble, "-"] = of_members
         for (ensemble, hypotheses), values in rows.items():
-            cell = replace(shared, ensemble=ensemble, hypotheses=hypotheses)
-            yield _nll_cell(cell, values, replicates[0], evaluation)
+            if values:
+                cell = replace(shared, ensemble=ensemble, hypotheses=hypotheses)
+                if hypotheses == "-":
+                    runs_of_row = joined_runs(run for run, _ in values)
+                    cell = replace(cell, runs=runs_of_row, members=1)
+                yield _nll_cell(cell, values, replicates[0], evaluation)
 
 
-def _nll_cell(
-    cell: Cell, values: Sequence[FloatArray], decode: Decode, evaluation: Evaluation
-) -> Cell:
+def _record_leave_one_out(cell: Cell, decodes: Sequence[Decode], evaluation: Evaluation) -> None:
+    for decode in decodes:
+        for left_out in decode.runs_to_leave_out:
+            kept = np.array([run != left_out for run in decode.member_runs])
+            nll = _read_sentence_nll(decode, kept)
+            runs = joined_runs(run for run in decode.runs if run != left_out)
+            for name in POSTERIORS:
+                key = replace(cell, hypotheses=name).key
+                value = float(np.nanmean(getattr(nll, name)))
+                if np.isfinite(value):
+                    evaluation.record_replicates(key, {runs: value})
+
+
+def _nll_cell(cell: Cell, replicates: _Replicates, decode: Decode, evaluation: Evaluation) -> Cell:
     """The mean over replicates of values [sentence], which are NaN without a reference.
 
-    `decode` is one of the replicates.
+    `decode` is one of their decodes.
     """
+    runs, values = zip(*replicates, strict=True)
     used = np.asarray(~np.isnan(np.stack(values)).any(axis=0))
     if not used.any():
         return replace(cell, reason=decode.why_not_scorable)
@@ -143,14 +183,16 @@ def _nll_cell(
         return replace(cell, n=int(used.sum()), reason=reason)
     metrics = [weighted_mean(nll[used]) for nll in values]
     resamples = evaluation.resampled(decode, used)
-    return evaluation.mean_filled(cell, metrics, resamples, "NLL|mean:sentence")
+    return evaluation.mean_filled(cell, metrics, runs, resamples, "NLL|mean:sentence")
 
 
-def _read_sentence_nll(decode: Decode) -> SentenceNll:
-    """NLL of every sentence of a store; NaN if a sentence has no reference."""
+def _read_sentence_nll(
+    decode: Decode, members: NDArray[np.bool_] | slice = slice(None)
+) -> SentenceNll:
+    """NLL of every sentence of a store, by all or some members; NaN for one without a reference."""
     with open_store(decode.path) as store:
         forced = np.diff(store.hypothesis_offset) > 0
-        nll = sentence_nll(store.read("/token/logprob"), store.token_offset)
+        nll = sentence_nll(store.read("/token/logprob")[:, members], store.token_offset)
 
     def of_all_sentences(values: FloatArray) -> FloatArray:
         all_values: FloatArray = np.full((*values.shape[:-1], len(forced)), np.nan)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell, Key, number_text
 from pipeline.metrics.copy_through import with_copy_through
-from pipeline.metrics.decodes import Decode, by_key, common_cell, scorable_in_all
+from pipeline.metrics.decodes import Decode, by_key, common_cell, runs_of_each, scorable_in_all
 from pipeline.metrics.detection import weighted_roc_auc
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.measure_files import (
@@ -100,9 +100,7 @@ def error_detection_cells(
                     yield replace(cell, reason="not every ensemble of this kind has the measure")
                 else:
                     values = [of_decode.values[name] for of_decode in measures]
-                    cell = _rejection_cell(
-                        cell, errors_percent, values, rule, decodes[0], evaluation
-                    )
+                    cell = _rejection_cell(cell, errors_percent, values, rule, decodes, evaluation)
                     yield cell if cell.n else replace(cell, reason=first.reason(name))
 
 
@@ -111,13 +109,10 @@ def _rejection_cell(
     errors_percent: Sequence[FloatArray],
     values: Sequence[FloatArray],
     rule: RejectionRule,
-    decode: Decode,
+    decodes: Sequence[Decode],
     evaluation: Evaluation,
 ) -> Cell:
-    """The cell of one measure; n is 0 if no sentence has both an error and a value.
-
-    `decode` is one of the replicates.
-    """
+    """The cell of one measure; n is 0 if no sentence has both an error and a value."""
     used = _present([*errors_percent, *values])
     if not used.any():
         return cell
@@ -130,7 +125,8 @@ def _rejection_cell(
     filled = evaluation.mean_filled(
         cell,
         [rule.score(*pair) for pair in zip(errors, uncertainties, strict=True)],
-        evaluation.resampled(decode, used),
+        runs_of_each(decodes),
+        evaluation.resampled(decodes[0], used),
         f"{evaluation.measures_signature}; {rule.signature}",
     )
     constant = all((of_decode == of_decode[0]).all() for of_decode in uncertainties)
@@ -177,8 +173,7 @@ def ood_detection_cells(
             if len(pairs) < len(out_of_domain) or not all(_have(name, pair) for pair in pairs):
                 yield replace(named, reason="the in-domain set lacks this measure")
             else:
-                decodes = in_domain[0].decode, out_of_domain[0].decode
-                yield _roc_auc_cell(named, pairs, decodes, evaluation)
+                yield _roc_auc_cell(named, pairs, in_domain, out_of_domain, evaluation)
 
 
 def _distinct_settings(measured: MeasuredDecode, forced: bool) -> list[SentenceMeasures]:
@@ -207,9 +202,13 @@ def _have(name: str, measures: Sequence[SentenceMeasures]) -> bool:
 
 
 def _roc_auc_cell(
-    cell: Cell, pairs: Sequence[_Pair], decodes: tuple[Decode, Decode], evaluation: Evaluation
+    cell: Cell,
+    pairs: Sequence[_Pair],
+    against: Sequence[MeasuredDecode],
+    replicates: Sequence[MeasuredDecode],
+    evaluation: Evaluation,
 ) -> Cell:
-    """The cell of one measure; `decodes` are one in-domain and one out-of-domain decode."""
+    """The cell of one measure from all replicates."""
     name = cell.column
     used_inside = _present([inside.values[name] for inside, _ in pairs])
     used_outside = _present([outside.values[name] for _, outside in pairs])
@@ -225,12 +224,13 @@ def _roc_auc_cell(
         for inside, outside in pairs
     ]
     resamples_inside, resamples_outside = (
-        evaluation.resampled(decode, used)
-        for decode, used in zip(decodes, (used_inside, used_outside), strict=True)
+        evaluation.resampled(measured[0].decode, used)
+        for measured, used in ((against, used_inside), (replicates, used_outside))
     )
     filled = evaluation.mean_filled(
         cell,
         [weighted_roc_auc(inside, outside) for inside, outside in scores],
+        runs_of_each([measured.decode for measured in replicates]),
         resamples_inside.joined(resamples_outside),
         f"{evaluation.measures_signature}; ROC-AUC|ties:half",
     )

@@ -17,6 +17,7 @@ from pipeline.metrics.rules import Rules
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
+from pipeline.metrics.training_runs import averaged_runs, checkpoint_averages
 from pipeline.quality.registry import quality_metric
 from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.artifacts import Artifact
@@ -75,14 +76,19 @@ def task_cells(
     `prepared` is the folder of stage prepare, which may be missing if the stores come from another
     toolkit.
     """
-    searched = [decode for decode in decodes.values() if decode.is_search]
+    averaged = averaged_runs(config, decodes)
+    searched = [
+        decode
+        for decode in (*decodes.values(), *checkpoint_averages(decodes, averaged))
+        if decode.is_search
+    ]
     forced = [decode for decode in decodes.values() if decode.is_forced]
     is_translation = config.task.family == "translation"
     baseline = baseline_test_set(config.task)
     data = Artifact(prepared, "prepare", required=False)
     return [
         *quality_cells(searched, evaluation),
-        *nll_cells(forced, config.ensemble.name, evaluation),
+        *nll_cells(forced, config.ensemble.name, averaged, evaluation),
         *extra_cells(searched, extra_metrics(config), evaluation),
         *sentence_detection_cells(decodes, uncertainty, baseline, is_translation, evaluation),
         *(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, by_key, common_cell, scorable_in_all
+from pipeline.metrics.decodes import Decode, by_key, common_cell, runs_of_each, scorable_in_all
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.rules import PrecisionRule, precision_rules
 from pipeline.metrics.token_labels import (
@@ -96,6 +96,7 @@ def token_error_cells(
         filled = evaluation.mean_filled(
             cell,
             [plan.weighted(*pair) for pair in zip(replicates, labels, strict=True)],
+            runs_of_each(decodes),
             resamples,
             f"{plan.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
         )

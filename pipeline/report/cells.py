@@ -18,7 +18,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 _log = logging.getLogger(__name__)
 
 _NUMBERS = ("value", "spread", "low", "high")
-_COUNTS = ("n", "groups")
+_COUNTS = ("n", "groups", "members")
 _COLUMNS = tuple(field.name for field in fields(Cell))
 
 # Why a cell is absent, by the first part of its key that no cell of the run has.
@@ -85,19 +85,13 @@ def _read(path: Path) -> pd.DataFrame:
 class CellIndex:
     """Look up cells by key.
 
-    A test set is also found under the other names of its role. Single models are averages of
-    checkpoints. Therefore, if a run has no ensemble `checkpoint_average`, the cells of single
-    models are also found under that name.
+    A test set is also found under the other names of its role.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
         cells = [_cell(row) for row in frame.to_dict("records")]
         self.cells = [cell for cell in cells if cell.regime != "-"]
         self._by_key = {alias.key: alias for cell in self.cells for alias in _aliases(cell)}
-        for cell in list(self._by_key.values()):
-            if cell.ensemble == "single":
-                average = replace(cell, ensemble=CHECKPOINT_AVERAGE)
-                self._by_key.setdefault(average.key, average)
         self._why_no_set = {
             (alias.task, alias.test_set): alias.reason
             for cell in cells

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import LOWER_IS_BETTER, Cell
+from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
 
 _DECIMALS = {"nll": 2, "hours": 2, "sentences": 0, "utterances": 0}
 
@@ -101,7 +101,7 @@ class Table:
 
     @property
     def footnotes(self) -> list[str]:
-        """The notes, the corpora and sizes of the test sets, and the signatures."""
+        """The notes, the corpora and sizes of the test sets, the training runs, the signatures."""
         cells = [table_cell.cell for table_cell in self.cells]
         of_test_set: dict[str, list[Cell]] = {}
         for cell in cells:
@@ -112,7 +112,7 @@ class Table:
         signatures = dict.fromkeys(
             f"Signature: {cell.signature}" for cell in cells if cell.signature
         )
-        return [*self.notes, *data, *signatures]
+        return [*self.notes, *data, *_training_runs(cells), *signatures]
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -131,6 +131,25 @@ def _sizes(cells: Sequence[Cell]) -> str:
     sentences = _range([cell.n for cell in used])
     groups = _range([cell.groups for cell in used])
     return f" Cells use {sentences} sentences; intervals resample {groups} groups."
+
+
+def _training_runs(cells: Sequence[Cell]) -> Iterator[str]:
+    """The training runs and members behind the rows of each task, and whether the runs differ."""
+    of_task: dict[str, dict[str, tuple[str, int]]] = {}
+    for cell in cells:
+        if cell.runs:
+            of_task.setdefault(cell.task, {})[cell.ensemble] = cell.runs, cell.members
+    for task, of_ensemble in of_task.items():
+        members = ", ".join(f"{name} {n}" for name, (_, n) in of_ensemble.items())
+        by_runs: dict[str, list[str]] = {}
+        for name, (runs, _) in of_ensemble.items():
+            by_runs.setdefault(runs.replace(RUN_SEPARATOR, ", "), []).append(name)
+        runs = "; ".join(
+            f"{', '.join(names)}: {runs}" if len(by_runs) > 1 else runs
+            for runs, names in by_runs.items()
+        )
+        differ = " (rows stand on different runs)" if len(by_runs) > 1 else ""
+        yield f"Training runs ({task}){differ}: {runs}. Members: {members}."
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -149,8 +149,11 @@ def implementations(functions: Mapping[str, str], key: str) -> dict[str, Callabl
 
 def _check_training_of_ensembles(config: PipelineConfig) -> None:
     """Let each registered kind of ensemble check that training gives what it needs."""
+    # Without any training run there are no further ensembles, as with ensemble=imported.
     chosen = {"ensemble": config.ensemble} | {
-        f"ensemble.also.{key}": further for key, further in config.ensemble.also.items()
+        f"ensemble.also.{key}": further
+        for key, further in config.ensemble.also.items()
+        if config.ensemble.seeds or further.seeds
     }
     for key, ensemble in chosen.items():
         function = implementation(ensemble._target_, f"{key}._target_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,17 +70,37 @@ def write_measures(
 def ensemble_decodes(stores: Mapping[str, Store]) -> Iterator[tuple[str, Store, list[Store]]]:
     """Yield the decodes of ensembles: part, store, and the decodes of its members on the same set.
 
-    stores: part -> store of a task. Decodes of single members and of subsets are left out.
+    stores: part -> store of a task. Decodes of single members are left out, and so are those of
+    subsets, unless all members of an ensemble but one decoded.
     """
     single = [store for store in stores.values() if _is_single_member(store)]
     for part, store in stores.items():
-        if not _is_single_member(store) and store.attributes.get("ensemble") != SUBSET:
+        is_ensemble = not _is_single_member(store)
+        if is_ensemble and (not _is_subset(store) or _lacks_one_member(store, stores.values())):
             yield part, store, [member for member in single if _is_decode_of_member(member, store)]
 
 
 def _is_single_member(store: Store) -> bool:
     """Whether a member decoded by itself, rather than an ensemble of one member."""
     return store.n_member == 1 and store.attributes.get("ensemble") == store.members[0]
+
+
+def _is_subset(store: Store) -> bool:
+    return store.attributes.get("ensemble") == SUBSET
+
+
+def _lacks_one_member(subset: Store, stores: Iterable[Store]) -> bool:
+    return any(
+        not _is_subset(store)
+        and store.n_member == subset.n_member + 1
+        and set(subset.members) < set(store.members)
+        and all(
+            store.attributes.get(name) == subset.attributes.get(name)
+            for name in ("test_set", "regime")
+        )
+        and store.combination == subset.combination
+        for store in stores
+    )
 
 
 def _is_decode_of_member(single: Store, store: Store) -> bool:

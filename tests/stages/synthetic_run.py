@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from hydra import compose, initialize_config_dir
 
+from pipeline.metrics.evaluation import read_replicates
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
@@ -109,6 +110,20 @@ class SyntheticRun:
                 "expr_score": self.random.random(n_token),
             }
         )
+
+    def replicates(
+        self, test_set: str, ensemble: str, metric: str, column: str = ""
+    ) -> dict[str, float]:
+        """Return training runs -> value of one cell, decoded by PrEx if by an ensemble."""
+        path = self.root / "metrics" / self.task / "replicates.csv"
+        (values,) = (
+            values
+            for key, values in read_replicates([path]).items()
+            if (key.test_set, key.ensemble, key.metric, key.column)
+            == (test_set, ensemble, metric, column or metric)
+            and key.hypotheses in ("-", "prex")
+        )
+        return values
 
     def cells(self, *overrides: str) -> dict[tuple[str, ...], dict[str, str]]:
         config = settings(self.root, f"task={self.task}", *overrides)

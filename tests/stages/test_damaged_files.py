@@ -135,6 +135,7 @@ AGAIN = r"Run python -m stages\.{} again\."
 CHANGED = "changed since stage"
 MISSING = r": no such file\. Run"
 CELLS, DRAWS = "metrics/nmt_ende/cells.csv", "metrics/nmt_ende/draws.parquet"
+REPLICATES = "metrics/nmt_ende/replicates.csv"
 FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
 
 
@@ -197,6 +198,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (last_line_deleted(CELLS), "tables", rf"cells\.csv: {CHANGED}"),
         (deleted(CELLS), "tables", rf"cells\.csv{MISSING}"),
         (cut(DRAWS), "tables", rf"draws\.parquet: {CHANGED}"),
+        (last_line_deleted(REPLICATES), "tables", rf"replicates\.csv: {CHANGED}"),
         (deleted(FIGURES), "tables", rf"figures\.json{MISSING}"),
         (of_another_task("metrics"), "tables", "not made from the current"),
         (decoded_again, "tables", AGAIN.format("uncertainty")),
@@ -230,6 +232,7 @@ def test_hostile_damaged_file_between_stages_is_named_in_one_line(
         (cut(CELLS, 0.9), "tables", "cells.csv: not a complete table of cells"),
         (replaced_by_a_folder(CELLS), "tables", "cells.csv: not a complete table of cells"),
         (deleted(DRAWS), "tables", "draws.parquet: not a table of draws"),
+        (deleted(REPLICATES), "tables", "replicates.csv: not a table of replicates"),
         (overwritten(FIGURES, "{}"), "tables", "figures.json: damaged JSON"),
     ],
 )

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.artifacts import list_files
-from tests.stages.synthetic_run import SEEDS, N, SyntheticRun
+from tests.stages.synthetic_run import FORCED, SEEDS, N, SyntheticRun
 
 SETS = ("newstest14", "PRM")
 
@@ -82,6 +82,69 @@ def test_checkpoint_averages_have_no_combination(run: SyntheticRun) -> None:
         cell = cells["newstest14", "checkpoint_average", "-", "", metric, metric]
         assert float(cell["spread"]) > 0
     assert {key[2] for key in cells if key[1] == "checkpoint_average"} == {"-"}
+
+
+def test_averages_of_checkpoints_are_the_members_of_the_same_training_runs(
+    run: SyntheticRun,
+) -> None:
+    """Checkpoint ensembles exist for seeds 1 and 2 of three."""
+    seeds = [*SEEDS, "seed_3"]
+    run.stores = [
+        (
+            part,
+            {**attributes, "members": seeds} if part.startswith("random_init") else attributes,
+            r,
+        )
+        for part, attributes, r in run.stores
+    ]
+    single = {"ensemble": "seed_3", "members": ["seed_3"]}
+    run.stores.append(("seed_3.beam.newstest14", single, True))
+    run.write()
+    cells = run.cells()
+    for metric in ("bleu", "nll"):
+        average, of_all, ensembles = (
+            cells["newstest14", kind, hypotheses, "", metric, metric]
+            for kind, hypotheses in (
+                ("checkpoint_average", "-"),
+                ("single", "-"),
+                ("checkpoint", "prex"),
+            )
+        )
+        assert average["runs"] == ensembles["runs"] == "seed_1;seed_2"
+        assert of_all["runs"] == "seed_1;seed_2;seed_3"
+        assert average["value"] != of_all["value"]
+        values = run.replicates("newstest14", "single", metric)
+        mean = np.mean([values["seed_1"], values["seed_2"]])
+        assert float(average["value"]) == pytest.approx(mean)
+    without = run.cells("train.average_last=1")
+    assert not any(key[1] == "checkpoint_average" for key in without)
+
+
+def test_ensembles_without_one_run_are_replicates_and_not_cells(run: SyntheticRun) -> None:
+    seeds = [*SEEDS, "seed_3"]
+    subsets = {"1_2": seeds[:2], "2_3": seeds[1:]}
+    run.stores = [
+        ("random_init.prex.newstest14", {"members": seeds}, True),
+        (FORCED, {"regime": "teacher_forcing", "members": seeds}, True),
+        *(
+            (
+                f"random_init.subset_{label}.prex.newstest14",
+                {"ensemble": "subset", "members": m},
+                True,
+            )
+            for label, m in subsets.items()
+        ),
+    ]
+    run.write()
+    cells = run.cells()
+    assert {key[1] for key in cells} == {"random_init", "single"}
+    assert cells["newstest14", "random_init", "prex", "", "bleu", "bleu"]["members"] == "3"
+    whole, parts = ";".join(seeds), {";".join(members) for members in subsets.values()}
+    for column, metric in (("bleu", "bleu"), ("prex_entropy_s", "prr")):
+        values = run.replicates("newstest14", "random_init", metric, column)
+        assert values.keys() == {whole, *parts}
+    every = {whole, "seed_1;seed_2", "seed_1;seed_3", "seed_2;seed_3"}
+    assert run.replicates("newstest14", "random_init", "nll").keys() == every
 
 
 def test_forced_references_are_compared_with_in_domain_references(run: SyntheticRun) -> None:

@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
-from pipeline.metrics.evaluation import write_draws
+from pipeline.metrics.evaluation import write_draws, write_replicates
 from pipeline.report.paper_numbers import paper_cells
 from pipeline.report.paper_tables import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
@@ -52,6 +52,7 @@ def root(tmp_path: Path) -> Path:
     ]
     write_cells(folder / "cells.csv", cells)
     write_draws(folder / "draws.parquet", {})
+    write_replicates(folder / "replicates.csv", {})
     write_other_results(tmp_path / "out: 日本")
     return tmp_path / "out: 日本"
 

@@ -213,3 +213,23 @@ def test_case_2_ensemble_of_one_has_no_knowledge_uncertainty(tmp_path: Path):
     path = tmp_path / "uncertainty" / "nmt_ende" / "e.prex.newstest14" / "sequence.parquet"
     table = pd.read_parquet(path)
     assert (table[["prex_mi_c", "expr_rmi_s", "var_p", "xbleu"]] == 0).all(axis=None)
+
+
+def test_ensembles_without_one_member_are_measured_too(tmp_path: Path):
+    """Of subsets, only those of all members but one have measures."""
+    seeds = ["seed_1", "seed_2", "seed_3"]
+    parts = {
+        "e.prex.newstest14": (seeds, "e", "beam"),
+        "e.subset_1_2.prex.newstest14": (seeds[:2], "subset", "beam"),
+        "e.subset_1_2.prex.PRM": (seeds[:2], "subset", "beam"),
+        "e.subset_1.prex.newstest14": (seeds[:1], "subset", "beam"),
+    }
+    folder = PartFolder(
+        tmp_path / "decode" / "nmt_ende", "decode", dict.fromkeys(parts, made_by("decode"))
+    )
+    for name, (members, ensemble, regime) in parts.items():
+        _write_part(folder, name, members, ensemble, regime)
+    folder.write_manifest()
+    uncertainty(settings(tmp_path))
+    measured = {path.name for path in (tmp_path / "uncertainty" / "nmt_ende").iterdir()}
+    assert measured == {*list(parts)[:2], "manifest.json"}

@@ -136,7 +136,11 @@ def claim_lines(verdicts: Iterable[Verdict]) -> list[ClaimLine]:
             verdict.claim.source,
             task_name(verdict.task) if verdict.task else "",
             verdict.verdict,
-            [text for text in (_difference(verdict), _sets(verdict), verdict.reason) if text],
+            [
+                text
+                for text in (_difference(verdict), _sets(verdict), verdict.compared, verdict.reason)
+                if text
+            ],
             verdict.cell_names,
         )
         for verdict in verdicts

@@ -12,7 +12,14 @@ from pipeline.errors import DataError
 from pipeline.metrics.bootstrap import percentile_interval, resample, resampled_values
 from pipeline.metrics.cell import Cell, Key
 from pipeline.metrics.decodes import Decode
-from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation, read_draws, write_draws
+from pipeline.metrics.evaluation import (
+    Evaluation,
+    RecordedEvaluation,
+    read_draws,
+    read_replicates,
+    write_draws,
+    write_replicates,
+)
 from pipeline.quality.weighted_metric import weighted_mean
 
 CELL = Cell("nmt_ende", "MED", "random_init", "prex", "beam", metric="nll", signature="decode")
@@ -40,14 +47,14 @@ def test_a_filled_cell_has_value_interval_and_signature(evaluation: Evaluation) 
 def test_an_undefined_metric_leaves_the_reason_to_the_caller(evaluation: Evaluation) -> None:
     resamples = evaluation.resampled(DECODE, EVERY)
     undefined = [weighted_mean(VALUE), weighted_mean(VALUE * np.nan)]
-    cell = evaluation.mean_filled(CELL, undefined, resamples, "NLL")
+    cell = evaluation.mean_filled(CELL, undefined, ["a", "b"], resamples, "NLL")
     assert (cell.value, cell.low, cell.n, cell.spread, cell.reason) == (None, None, 4, None, "")
 
 
 def test_the_mean_over_replicates_has_its_own_interval(evaluation: Evaluation) -> None:
     resamples = evaluation.resampled(DECODE, EVERY)
     replicates = [weighted_mean(VALUE), weighted_mean(VALUE[::-1] + 2)]
-    cell = evaluation.mean_filled(CELL, replicates, resamples, "NLL")
+    cell = evaluation.mean_filled(CELL, replicates, ["a", "b"], resamples, "NLL")
     assert cell.value == 5
     assert cell.spread == pytest.approx(np.sqrt(2))
     weights = resamples.weights.astype(float)
@@ -138,6 +145,37 @@ def test_cells_without_interval_have_no_draws(evaluation: Evaluation) -> None:
     one = np.array([True, False, False, False])
     recording.filled(CELL, weighted_mean(VALUE[:1]), recording.resampled(DECODE, one), "NLL")
     assert recording.draws == {}
+
+
+def test_replicates_are_kept_by_their_training_runs(evaluation: Evaluation) -> None:
+    recording = recorded(evaluation, 0)
+    resamples = recording.resampled(DECODE, EVERY)
+    metrics = [weighted_mean(VALUE + shift) for shift in (0, 1, 4)]
+    runs = ["seed_1", "seed_2", "seed_2"]
+    assert recording.mean_filled(CELL, metrics, runs, resamples, "NLL").value == pytest.approx(
+        17 / 3
+    )
+    assert recording.replicates == {CELL.key: {"seed_1": 4, "seed_2": 6.5}}
+    recording.record_replicates(CELL.key, {"seed_3": 1.0})
+    assert recording.replicates[CELL.key].keys() == {"seed_1", "seed_2", "seed_3"}
+
+
+def test_replicates_round_trip_through_their_file(tmp_path: Path) -> None:
+    second = Key(*CELL.key)._replace(T="10", test_set="a, b")
+    replicates = {CELL.key: {"seed_1": 4.5, "seed_1;seed_2": -1 / 3}, second: {"x": 0.0}}
+    write_replicates(tmp_path / "a.csv", replicates)
+    write_replicates(tmp_path / "b.csv", {})
+    result = read_replicates([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert result == {key: pytest.approx(values) for key, values in replicates.items()}
+
+
+@pytest.mark.parametrize("text", ["no table\nx\n", None])
+def test_a_file_without_replicates_is_rejected_by_name(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "replicates.csv"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"replicates\.csv: not a table of replicates"):
+        read_replicates([path])
 
 
 def test_draws_round_trip_through_their_file(tmp_path: Path) -> None:

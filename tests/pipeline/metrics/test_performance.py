@@ -13,7 +13,7 @@ import pytest
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
-from pipeline.metrics.evaluation import Evaluation
+from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells, sentence_nll
 from pipeline.quality.registry import QUALITIES
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
@@ -44,7 +44,9 @@ def forced(path: Path, sentences: Sequence[Any], cell: Cell = FORCED) -> Decode:
             store.add_sentence(sentence_id, "source", "text" if probabilities else None, hypotheses)
     texts = ["text" if sentence else None for sentence in sentences]
     sources = ["source"] * len(texts)
-    return Decode(path, cell, True, tuple(members), sources, texts, texts)
+    runs = tuple(members)
+    cell = replace(cell, runs=";".join(runs), members=n_member)
+    return Decode(path, cell, True, runs, sources, texts, texts, member_runs=runs)
 
 
 def named(cells: Any) -> dict[tuple[str, str], Cell]:
@@ -55,7 +57,7 @@ def test_likelihoods_of_references_by_hand(tmp_path: Path, evaluation: Evaluatio
     """Sentence 1: members give 1/2 and 1/8, then 1. Sentence 2: 1/4. Sentence 3 is missing."""
     sentences = [[[0.5, 0.125], [1.0, 1.0]], None, [[0.25, 0.25]]]
     decode = forced(tmp_path / "a.h5", sentences)
-    cells = named(nll_cells([decode], "random_init", evaluation))
+    cells = named(nll_cells([decode], "random_init", (), evaluation))
     assert list(cells) == [("random_init", "prex"), ("random_init", "expr"), ("single", "-")]
     joint = -np.log(0.3125)
     assert cells["random_init", "prex"].value == pytest.approx((joint / 2 + 2 * LN2) / 2)
@@ -75,7 +77,7 @@ def test_likelihoods_of_references_by_hand(tmp_path: Path, evaluation: Evaluatio
 
 def test_posteriors_differ_along_a_sequence(tmp_path: Path, evaluation: Evaluation) -> None:
     decode = forced(tmp_path / "a.h5", [[[0.5, 0.25], [0.5, 1.0]]])
-    cells = named(nll_cells([decode], "checkpoint", evaluation))
+    cells = named(nll_cells([decode], "checkpoint", (), evaluation))
     assert set(cells) == {("random_init", "prex"), ("random_init", "expr")}
     assert cells["random_init", "prex"].value == pytest.approx(-np.log(0.375 * 0.75) / 2)
     assert cells["random_init", "expr"].value == pytest.approx(LN2)
@@ -87,22 +89,55 @@ def test_single_members_have_no_posterior(tmp_path: Path, evaluation: Evaluation
             forced(tmp_path / f"{kind}{run}.h5", [[[probability]]], replace(FORCED, ensemble=kind))
             for run, probability in enumerate((0.5, 0.125))
         ]
-        cells = named(nll_cells(group, "random_init", evaluation))
+        cells = named(nll_cells(group, "random_init", (), evaluation))
         assert list(cells) == [(kind, "-")]
         assert cells[kind, "-"].value == pytest.approx(2 * LN2)
         assert cells[kind, "-"].spread == pytest.approx(np.sqrt(2) * LN2)
 
 
+def test_members_of_some_runs_are_averages_of_checkpoints(
+    tmp_path: Path, evaluation: Evaluation
+) -> None:
+    decode = forced(tmp_path / "a.h5", [[[0.5, 0.25, 0.125]]])
+    cells = named(nll_cells([decode], "random_init", ("seed_0", "seed_2"), evaluation))
+    average, single = cells["checkpoint_average", "-"], cells["single", "-"]
+    assert (average.value, single.value) == (pytest.approx(2 * LN2), pytest.approx(2 * LN2))
+    assert average.spread == pytest.approx(np.sqrt(2) * LN2)
+    assert (average.runs, average.members) == ("seed_0;seed_2", 1)
+    assert (single.runs, single.members) == ("seed_0;seed_1;seed_2", 1)
+    assert cells["random_init", "prex"].members == 3
+
+
+def test_ensembles_without_one_run_are_replicates(tmp_path: Path, evaluation: Evaluation) -> None:
+    recorded = RecordedEvaluation(**vars(evaluation))
+    decode = forced(tmp_path / "a.h5", [[[0.5, 0.25, 0.125]], None])
+    cells = named(nll_cells([decode], "random_init", (), recorded))
+    of_prex = recorded.replicates[cells["random_init", "prex"].key]
+    means = {"seed_0;seed_1;seed_2": 0.875 / 3, "seed_1;seed_2": 0.375 / 2}
+    means |= {"seed_0;seed_2": 0.625 / 2, "seed_0;seed_1": 0.75 / 2}
+    assert of_prex == {runs: pytest.approx(-np.log(mean)) for runs, mean in means.items()}
+    of_single = recorded.replicates[cells["single", "-"].key]
+    assert of_single == {f"seed_{i}": pytest.approx((i + 1) * LN2) for i in range(3)}
+
+
+def test_two_members_are_too_few_to_leave_one_out(tmp_path: Path, evaluation: Evaluation) -> None:
+    recorded = RecordedEvaluation(**vars(evaluation))
+    cells = named(
+        nll_cells([forced(tmp_path / "a.h5", [[[0.5, 0.25]]])], "random_init", (), recorded)
+    )
+    assert list(recorded.replicates[cells["random_init", "prex"].key]) == ["seed_0;seed_1"]
+
+
 def test_references_with_probability_0_are_counted(tmp_path: Path, evaluation: Evaluation) -> None:
     decode = forced(tmp_path / "a.h5", [[[0.0, 0.5]], [[0.0, 0.0]], [[0.5, 0.5]], None])
-    cells = named(nll_cells([decode], "random_init", evaluation))
+    cells = named(nll_cells([decode], "random_init", (), evaluation))
     assert {(cell.value, cell.n) for cell in cells.values()} == {(None, 3)}
     assert cells["random_init", "prex"].reason == "1 references have probability 0"
     assert cells["single", "-"].reason == "2 references have probability 0"
 
 
 def test_nll_without_references_has_a_reason(tmp_path: Path, evaluation: Evaluation) -> None:
-    cells = named(nll_cells([forced(tmp_path / "a.h5", [None])], "random_init", evaluation))
+    cells = named(nll_cells([forced(tmp_path / "a.h5", [None])], "random_init", (), evaluation))
     assert {(cell.value, cell.n, cell.reason) for cell in cells.values()} == {
         (None, 0, "no reference")
     }

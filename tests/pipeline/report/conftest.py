@@ -38,6 +38,7 @@ def like_paper() -> Callable[..., list[Cell]]:
                 low=cell.value,
                 high=min(cell.value + 2, 100),
                 n=100,
+                groups=50,
                 data=f"corpus of {cell.key.test_set}",
                 signature=f"sig:{cell.key.test_set}",
                 also_called="nwt14" if "14" in cell.key.test_set else "",

@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import ConfigError
+from pipeline.metrics.bootstrap import percentile_interval
 from pipeline.metrics.cell import Cell, Key
 from pipeline.metrics.sentence_detection import CONSTANT
-from pipeline.report.claims import Claim, Side, Verdict, verdicts, write_claims
+from pipeline.report.claims import Claim, Side, Verdict, write_claims
 from pipeline.report.paper_claims import claims_of_our_own, claims_of_the_paper
 from pipeline.report.paper_numbers import paper_columns
+from pipeline.report.verdicts import verdicts
 
 MakeFrame = Callable[..., pd.DataFrame]
 CLAIMS = {**claims_of_the_paper(), **claims_of_our_own()}
@@ -32,6 +34,8 @@ def prr(column: str, value: float, reason: str = "", **changes: str) -> Cell:
         column=column,
         metric="prr",
         value=value,
+        n=400,
+        groups=100,
         reason=reason,
         also_called="nwt14",
         **fields,
@@ -48,7 +52,7 @@ def around(*cells: Cell, width: float = 1.0) -> dict[Key, np.ndarray]:
 
 
 def only_verdict(frame: pd.DataFrame, draws: dict[Key, np.ndarray], claim: Claim) -> Verdict:
-    (verdict,) = verdicts({"claim": claim}, frame, draws)
+    (verdict,) = verdicts({"claim": claim}, frame, draws, {})
     return verdict
 
 
@@ -64,7 +68,9 @@ def test_the_interval_of_the_paired_difference_decides(
     assert verdict.verdict == expected
     assert verdict.value == pytest.approx(better - 40)
     difference = draws[cells[0].key] - draws[cells[1].key]
-    assert (verdict.low, verdict.high) == pytest.approx(np.quantile(difference, (0.025, 0.975)))
+    interval = percentile_interval(difference, 100)
+    assert (verdict.low, verdict.high) == pytest.approx((interval.low, interval.high))
+    assert verdict.compared == "one ensemble"
     assert verdict.cells == (cells[0].key, cells[1].key)
     assert verdict.reason == ("the interval includes 0" if expected == "undecided" else "")
     counts = (verdict.n_set, verdict.n_supporting, verdict.n_contradicting)
@@ -72,14 +78,14 @@ def test_the_interval_of_the_paired_difference_decides(
 
 
 def test_lower_is_better_for_error_rates(frame_of: MakeFrame) -> None:
-    shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
+    shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing", "groups": 99}
     ensemble = Cell(ensemble="random_init", hypotheses="prex", column="nll", metric="nll",
                     value=1.2, **shared)  # fmt: skip
     single = Cell(ensemble="single", hypotheses="-", column="nll", metric="nll",
                   value=1.5, **shared)  # fmt: skip
     name = "ensembles_beat_singles_in_nll"
     draws = around(ensemble, single, width=0.1)
-    (verdict,) = verdicts({name: CLAIMS[name]}, frame_of(ensemble, single), draws)
+    (verdict,) = verdicts({name: CLAIMS[name]}, frame_of(ensemble, single), draws, {})
     assert (verdict.verdict, verdict.value) == ("holds", pytest.approx(0.3))
     assert "newstest14 is not part of this run" in verdict.reason
 
@@ -107,7 +113,7 @@ def test_a_claim_with_missing_cells_is_undecided(frame_of: MakeFrame) -> None:
     assert of_constant.reason == f"{CONSTANT} (newstest14)"
     empty = frame_of()
     for name, claim in CLAIMS.items():
-        (verdict,) = verdicts({name: claim}, empty, {})
+        (verdict,) = verdicts({name: claim}, empty, {}, {})
         assert verdict.reason.startswith("task ")
     for verdict in (incomplete, no_draws, of_constant):
         assert (verdict.verdict, verdict.value, verdict.cells) == ("undecided", None, ())
@@ -122,7 +128,7 @@ def test_the_ensemble_of_the_run_replaces_that_of_the_paper(frame_of: MakeFrame)
 def test_a_claim_without_cells_in_its_tables_is_refused(frame_of: MakeFrame) -> None:
     wrong = Claim("x", "", ("tab:none",), ("prr",), Side(), Side())
     with pytest.raises(ConfigError, match="claim mine: the paper's tables tab:none have no cells"):
-        verdicts({"mine": wrong}, frame_of(), {})
+        verdicts({"mine": wrong}, frame_of(), {}, {})
 
 
 def test_all_claims_hold_for_the_numbers_of_the_paper(
@@ -137,7 +143,7 @@ def test_all_claims_hold_for_the_numbers_of_the_paper(
     frame = pd.DataFrame([vars(cell) for cell in paper.values()])
     frame["spread"] = np.nan
     draws = {key: np.full(10, cell.value, dtype=float) for key, cell in paper.items()}
-    judged = verdicts(CLAIMS, frame, draws)
+    judged = verdicts(CLAIMS, frame, draws, {})
     by_verdict: dict[str, set[str]] = {}
     for verdict in judged:
         by_verdict.setdefault(verdict.verdict, set()).add(f"{verdict.name} {verdict.task}")
@@ -160,7 +166,7 @@ def test_all_claims_hold_for_the_numbers_of_the_paper(
 
 def test_files_list_every_verdict_with_its_cells(frame_of: MakeFrame, tmp_path: Path) -> None:
     cells = prr("prex_entropy_s", 43.0), prr("prex_entropy_c", 40.0)
-    judged = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells))
+    judged = verdicts({"joint": CLAIM, **claims_of_our_own()}, frame_of(*cells), around(*cells), {})
     write_claims(tmp_path, judged)
     with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -183,16 +189,3 @@ def test_claims_use_columns_of_their_tables() -> None:
         columns = {column for label in claim.tables for column in paper_columns(label)}
         for side in (claim.better, claim.worse):
             assert not isinstance(side, Side) or set(side.columns) <= columns, name
-
-
-def test_single_members_replace_checkpoint_averages(frame_of: MakeFrame) -> None:
-    shared = {"task": "nmt_ende", "test_set": "MED", "regime": "teacher_forcing"}
-    nll = {"column": "nll", "metric": "nll", **shared}
-    checkpoints = Cell(ensemble="checkpoint", hypotheses="prex", value=1.4, **nll)
-    single = Cell(ensemble="single", hypotheses="-", value=1.5, **nll)
-    cells = checkpoints, single, Cell(ensemble="random_init", hypotheses="prex", value=1.2, **nll)
-    names = ("checkpoints_beat_singles_nll", "random_init_beats_checkpoints_nll")
-    draws = around(*cells, width=0.01)
-    judged = verdicts({name: CLAIMS[name] for name in names}, frame_of(*cells), draws)
-    assert [verdict.verdict for verdict in judged] == ["holds", "holds"]
-    assert [verdict.value for verdict in judged] == [pytest.approx(0.1), pytest.approx(0.2)]

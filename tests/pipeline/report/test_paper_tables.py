@@ -121,12 +121,32 @@ def test_each_kind_of_ensemble_has_its_own_rows(table_of, like_paper):
     ]
 
 
-def test_single_members_are_shown_as_checkpoint_averages(table_of, like_paper):
-    table = table_of(KINDS, *like_paper("tab-apn:nmt-bleu-nll", "nmt_ende"))
-    assert [shown.cell.value for shown in table.rows[0].cells] == pytest.approx(
-        [29.8, 30.9, 2.46, 2.29]
-    )
-    assert {shown.cell.ensemble for shown in table.rows[0].cells} == {"checkpoint_average"}
+_RUNS = {"single": ("seed_1;seed_2", 1), "checkpoint_average": ("seed_1;seed_2", 1),
+         "checkpoint": ("seed_1;seed_2", 3), "random_init": ("seed_1;seed_2", 2)}  # fmt: skip
+
+
+def _with_runs(cell: Cell, **changes: tuple[str, int]) -> Cell:
+    runs, members = (_RUNS | changes)[cell.ensemble]
+    return replace(cell, runs=runs, members=members)
+
+
+@pytest.mark.parametrize("label", LAYOUTS)
+def test_every_table_tells_whether_its_rows_stand_on_the_same_training_runs(
+    table_of, like_paper, label
+):
+    cells = like_paper(label, "nmt_ende", "nmt_enfr", "asr")
+    alike = table_of(label, *map(_with_runs, cells))
+    for cell in (shown.cell for shown in alike.cells if shown.cell.value is not None):
+        (note,) = [note for note in alike.footnotes if f"Training runs ({cell.task})" in note]
+        assert note.startswith(f"Training runs ({cell.task}): seed_1, seed_2. Members: ")
+        assert f"{cell.ensemble} {cell.members}" in note
+    kinds = {shown.cell.ensemble for shown in alike.cells if shown.cell.value is not None}
+    if len(kinds) > 1:
+        changed = {kinds.pop(): ("seed_3", 1)}
+        unlike = table_of(label, *(_with_runs(cell, **changed) for cell in cells))
+        notes = [note for note in unlike.footnotes if note.startswith("Training runs")]
+        assert all("(rows stand on different runs)" in note for note in notes)
+        assert any("seed_1, seed_2" in note and "seed_3" in note for note in notes)
 
 
 def test_error_detection_uses_the_papers_name_of_a_test_set(table_of, like_paper):
