@@ -12,27 +12,43 @@ from random import Random
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance, spoken_words
 from pipeline.data.speech.espeak import Espeak, Prompt, Voice, synthesise
 from pipeline.data.text.debian_corpora import read_game_dialogue
+from pipeline.errors import DataError
 from pipeline.run.settings import DataConfig
 
 _SWITCHES = ("on", "off")
-_COLOURS = ("red", "green", "blue")
-_DEVICES = ("lamp", "heater")
-_ROOMS = ("kitchen", "garden", "office")
-_OPENINGS = ("door", "window")
-_NUMBERS = ("one", "two", "three", "four", "five", "six")
-_LONG_SHARE = 0.3
-_MOST_WORDS = 10
+_MOVES = ("open", "close")
+_COLOURS = ("red", "green", "blue", "white")
+_ROOMS = ("kitchen", "garden", "office", "bedroom")
+_DEVICES = ("lamp", "heater", "radio", "fan")
+_OPENINGS = ("door", "window", "gate")
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TIMED_SHARE = 0.5
 _PARTS = ("test", "dev", *["train"] * 8)
+# Beyond this many draws per sentence the grammar is nearly exhausted.
+_MOST_DRAWS = 20
 
 
 def commands(part: str, n_sentence: int, seed: int, purpose: str = "") -> list[str]:
-    """Draw sentences of train, dev or test by a seed and a purpose, with repetitions.
+    """Draw sentences of train, dev or test by a seed and a purpose.
 
-    The hash of a sentence decides which part it belongs to.
+    The hash of a sentence decides which part it belongs to, so that parts share no sentence. The
+    sentences of dev and test are distinct. Those of train repeat, because a short command is one of
+    few of its length and would be rare otherwise. Raises DataError if the grammar has too few
+    distinct sentences; dev and test have more than 5,000 each.
     """
     generator = Random(f"{seed}:{part}:{purpose}")
-    sentences = (text for text in _random_sentences(generator) if part_of(text) == part)
-    return list(islice(sentences, n_sentence))
+    sentences = (text for text in _random_commands(generator) if part_of(text) == part)
+    if part == "train":
+        return list(islice(sentences, n_sentence))
+    distinct: dict[str, None] = {}
+    for sentence in islice(sentences, _MOST_DRAWS * n_sentence):
+        distinct[sentence] = None
+        if len(distinct) == n_sentence:
+            return list(distinct)
+    raise DataError(
+        f"data.{part}_sentences: there are too few distinct commands (got {n_sentence}). "
+        f"Set at most {len(distinct)}, or give your own speech in data.speech.train."
+    )
 
 
 def part_of(sentence: str) -> str:
@@ -41,27 +57,23 @@ def part_of(sentence: str) -> str:
     return _PARTS[code % len(_PARTS)]
 
 
-def _random_sentences(generator: Random) -> Iterator[str]:
+def _random_commands(generator: Random) -> Iterator[str]:
     while True:
-        n_command = 2 if generator.random() < _LONG_SHARE else 1
-        sentence = " ".join(_random_command(generator) for _ in range(n_command))
-        if len(sentence.split()) <= _MOST_WORDS:
-            yield sentence
-
-
-def _random_command(generator: Random) -> str:
-    shape = generator.randrange(4)
-    adjective = generator.choice(("", *_COLOURS, *_ROOMS))
-    if shape == 0:
-        words = ["turn", generator.choice(_SWITCHES), "the", adjective, generator.choice(_DEVICES)]
-    elif shape == 1:
-        words = ["turn", "the", adjective, generator.choice(_DEVICES), generator.choice(_SWITCHES)]
-    elif shape == 2:
-        words = [generator.choice(("open", "close")), "the", adjective, generator.choice(_OPENINGS)]
-    else:
+        shape = generator.randrange(4)
+        names = _OPENINGS if shape == 2 else _DEVICES
+        adjectives = [generator.choice(("", *_COLOURS)), generator.choice(("", *_ROOMS))]
+        thing = ["the", *adjectives, generator.choice(names)]
         numbers = [generator.choice(_NUMBERS) for _ in range(generator.randint(1, 2))]
-        words = ["set", "the", adjective, generator.choice(_DEVICES), "at", *numbers]
-    return " ".join(word for word in words if word)
+        time = ["at", *numbers] if generator.random() < _TIMED_SHARE else []
+        if shape == 0:
+            words = ["turn", generator.choice(_SWITCHES), *thing, *time]
+        elif shape == 1:
+            words = ["turn", *thing, generator.choice(_SWITCHES), *time]
+        elif shape == 2:
+            words = [generator.choice(_MOVES), *thing, *time]
+        else:
+            words = ["set", *thing, "to", *numbers]
+        yield " ".join(word for word in words if word)
 
 
 # Voices whose log-mel distance from en-us is at most 1.1, and at least 1.2.
