@@ -80,6 +80,8 @@ def speech_sizes(sets: Sequence[PreparedSet]) -> Iterator[dict[str, str]]:
             "hours": f"{subset.hours:.2f}",
             "utterances": str(subset.n_utterance),
             "words_an_utterance": "no transcripts" if words is None else f"{words:.1f}",
+            "distinct_texts": "no transcripts" if subset.n_text is None else str(subset.n_text),
+            "groups": "not known" if subset.n_group is None else str(subset.n_group),
             "domain": subset.corpus.domain,
         }
 
@@ -153,9 +155,12 @@ def speech_card(
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in sets)),
         "## Sizes",
         "In the layout of the paper's table of speech corpora (apn-tab:asr), of the utterances "
-        "that have features.",
+        "that have features. Utterances of one group, such as a speaker, share errors.",
         _table(
-            ("Dataset", "Subset", "Hours", "Utterances", "Words / Utterance", "Domain"),
+            (
+                *("Dataset", "Subset", "Hours", "Utterances", "Words / Utterance"),
+                *("Distinct texts", "Groups", "Domain"),
+            ),
             [tuple(row.values()) for row in speech_sizes(sets)],
         ),
         "## Test sets",

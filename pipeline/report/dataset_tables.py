@@ -43,6 +43,8 @@ _LAYOUTS = {
             "hours": "Hours",
             "utterances": "Utterances",
             "words_an_utterance": "Words / Utterance",
+            "distinct_texts": "Distinct texts",
+            "groups": "Groups",
         },
     ),
 }

@@ -106,11 +106,18 @@ def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
         rows = _rows(folder, role)
         assert [row["id"] for row in rows] == list(range(5))
         assert all(row["source_pieces"] == [] and row["reference"] for row in rows)
+        assert len({row["reference"] for row in rows}) == 5
+        assert [row["original"] for row in rows] == [f"{role}:{row['source']}" for row in rows]
+        if role == "LTC":
+            corpus = settings.data.speech.corpus
+            assert [row["group"] for row in rows] == [
+                f"{corpus}:{row['reference']}" for row in rows
+            ]
         with h5py.File(folder / "test" / f"{role}.h5") as file:
             lengths = np.diff(file["/utterance/frame_offset"][:]).tolist()
         assert lengths == [row["n_frame"] for row in rows]
     card = " ".join((folder / "data_card.md").read_text(encoding="utf-8").split())
-    assert "| Dataset | Subset | Hours | Utterances | Words / Utterance | Domain |" in card
+    assert "| Words / Utterance | Distinct texts | Groups | Domain |" in card
     assert "| espeak-ng commands (SYNTHETIC) | train |" in card
     assert manifest["counts"]["AMI"]["unknown_reference_pieces"] > 0
     assert manifest["packages"]["fillets-ng-data"]["version"] == "1.0"
@@ -152,6 +159,11 @@ def test_librispeech_folder_is_prepared(write_audio: WriteAudio, tmp_path: Path)
     rows = _rows(folder, "LTC")
     assert rows[3]["source"] == "84/121123/84-121123-0003.flac"
     assert rows[3]["reference"] == "it's door red"
+    assert {row["group"] for row in rows} == {"LibriSpeech:84"}
+    assert rows[3]["original"] == "LTC:84/121123/84-121123-0003.flac"
+    assert [(size["distinct_texts"], size["groups"]) for size in manifest["subsets"]] == 3 * [
+        ("9", "1")
+    ]
     assert [row["n_frame"] for row in rows] == [50 + 10 * number for number in range(10)]
 
 

@@ -17,7 +17,8 @@ class Utterance(NamedTuple):
     """A segment of an audio file, which is named relative to the corpus' folder.
 
     `reference` is the transcript, if any. `end_seconds` is None for the end of the file. `group`:
-    what it comes from with others, such as a speaker. `original`: its name among all test sets.
+    what it shares its errors with, such as a speaker, by a name within the corpus; None if that is
+    not known. docs/your_own_speech.md says which group each layout has, and why.
     """
 
     file: str
@@ -25,7 +26,6 @@ class Utterance(NamedTuple):
     start_seconds: float = 0.0
     end_seconds: float | None = None
     group: str | None = None
-    original: str | None = None
 
     @property
     def source(self) -> str:
@@ -91,6 +91,7 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
     """Read the audio files below a folder, in the order of their names.
 
     A .txt file beside an audio file is its reference. Other .txt files are left out and recorded.
+    The files of one subfolder are a group; a file that is in none is a group of its own.
     """
     files = audio_files(folder)
     beside = {path.with_suffix(".txt") for path in files}
@@ -104,9 +105,7 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
         licence="the user's own speech: see its source",
         domain="not stated",
         folder=folder,
-        utterances=[
-            Utterance(path.relative_to(folder).as_posix(), _transcript(path)) for path in files
-        ],
+        utterances=[_utterance(path, folder) for path in files],
         left_out=left_out,
     )
 
@@ -114,6 +113,12 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
 def audio_files(folder: Path) -> list[Path]:
     """List the audio files below a folder, in the order of their names."""
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
+
+
+def _utterance(audio: Path, folder: Path) -> Utterance:
+    file = audio.relative_to(folder)
+    group = file if file.parent == Path() else file.parent
+    return Utterance(file.as_posix(), _transcript(audio), group=group.as_posix())
 
 
 def _transcript(audio: Path) -> str | None:

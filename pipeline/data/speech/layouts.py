@@ -55,7 +55,7 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
     """Read the utterances of a part such as test-clean, by speaker, chapter and number.
 
     Audio without a transcript has no reference; transcripts without audio are left out and
-    recorded. Raises DataError if a transcript is malformed.
+    recorded. A group is a speaker. Raises DataError if a transcript is malformed.
     """
     words = {
         path.with_name(f"{utterance}.flac"): spoken_words(text)
@@ -70,7 +70,8 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
         domain="story books",
         folder=folder,
         utterances=[
-            Utterance(path.relative_to(folder).as_posix(), words.get(path)) for path in files
+            Utterance(file.as_posix(), words.get(folder / file), group=file.parts[0])
+            for file in (path.relative_to(folder) for path in files)
         ],
         left_out={path.relative_to(folder).as_posix(): _NO_AUDIO for path in absent},
     )
@@ -80,12 +81,13 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
 
 _CLIPS = "clips"
 _COLUMNS = ("path", "sentence")
+_SPEAKER = "client_id"
 
 
 def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
     """Read the clips of a .tsv in order; those without audio are left out and recorded.
 
-    Raises DataError if a column is missing, if a line has another number of columns than the first,
+    A group is a speaker (column client_id). Raises DataError if another column is missing, if a line has another number of columns than the first,
     or if a path is not the plain name of a file in clips/.
     """
     lines = iterate_lines(tsv)
@@ -96,6 +98,7 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
                 f"{tsv}: no column {column} (got {', '.join(header)}). Give a .tsv of Common Voice."
             )
     path_column, sentence_column = map(header.index, _COLUMNS)
+    speaker_column = header.index(_SPEAKER) if _SPEAKER in header else None
     present = {path.name for path in (tsv.parent / _CLIPS).glob("*")}
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
@@ -117,7 +120,8 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
         file = clip.as_posix()
         if clip.name in present:
             words = spoken_words(fields[sentence_column])
-            utterances.append(Utterance(file, words or None))
+            speaker = None if speaker_column is None else fields[speaker_column] or None
+            utterances.append(Utterance(file, words or None, group=speaker))
         else:
             left_out[file] = _NO_AUDIO
     return SpeechCorpus(
@@ -142,8 +146,8 @@ _NOT_SCORED = "ignore_time_segment_in_scoring"
 def read_stm(folder: Path, name: str) -> SpeechCorpus:
     """Read the segments of all .stm files below a folder; recordings may be anywhere below it.
 
-    Segments without a recording, or excluded from scoring, are left out and recorded. Raises
-    DataError if a line is malformed, or if a segment ends before it starts.
+    Segments without a recording, or excluded from scoring, are left out and recorded. A group is a
+    recording. Raises DataError if a line is malformed, or if a segment ends before it starts.
     """
     recordings = _recordings(folder)
     utterances: list[Utterance] = []
@@ -166,7 +170,7 @@ def read_stm(folder: Path, name: str) -> SpeechCorpus:
                 left_out[where] = _NO_AUDIO
             else:
                 file, text = recordings[recording], spoken_words(words or "")
-                utterances.append(Utterance(file, text, float(start), float(end)))
+                utterances.append(Utterance(file, text, float(start), float(end), recording))
     return SpeechCorpus(
         name,
         licence="see its source",
@@ -194,7 +198,7 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
 
     Each speaker's own headset is used, as corpusResources/meetings.xml assigns it, or else the mix
     of all headsets. Files of segments without a recording, and segments without a word, are left
-    out and recorded. Raises DataError if an XML file is damaged, lacks an attribute or has one that
+    out and recorded. A group is a meeting. Raises DataError if an XML file is damaged, lacks an attribute or has one that
     is not a number, or if a segment refers to an unknown word.
     """
     recordings = _recordings(folder)
@@ -214,7 +218,7 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
             start = _seconds(segment, "transcriber_start", path)
             end = _seconds(segment, "transcriber_end", path)
             if transcript and start < end:
-                utterances.append(Utterance(file, transcript, start, end))
+                utterances.append(Utterance(file, transcript, start, end, meeting))
             else:
                 left_out[f"{path.name}, {_attribute(segment, f'{_NITE}id', path)}"] = "no word"
     return SpeechCorpus(

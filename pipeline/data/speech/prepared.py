@@ -47,6 +47,8 @@ class SpeechRow(Row):
 class PreparedSet:
     """The size of a written set, as in the paper's table of speech corpora, and its faults.
 
+    `n_text` counts distinct transcripts, and is None without transcripts. `n_group` is None if the
+    group of an utterance is not known.
     `faults`: source -> one of FAULTS, 'no_transcript', or the reason why a reader left it out.
     """
 
@@ -55,6 +57,8 @@ class PreparedSet:
     hours: float
     n_utterance: int
     words_per_utterance: float | None
+    n_text: int | None
+    n_group: int | None
     counts: dict[str, int]
     faults: dict[str, str]
     samples: list[Utterance]
@@ -108,7 +112,8 @@ def write_test_set(
 ) -> PreparedSet:
     """Write {role}.h5 and {role}.jsonl, with a row for every utterance.
 
-    Faulty audio has no frames. Raises DataError if all audio is faulty.
+    Groups are named after the corpus and originals after the role, so that no other corpus has the
+    same groups and no other set the same originals. Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
     vocabulary = set(model.vocabulary())
@@ -137,8 +142,8 @@ def write_test_set(
                 reference,
                 source_pieces=[],
                 reference_pieces=subwords,
-                group=utterance.group,
-                original=utterance.original,
+                group=None if utterance.group is None else f"{corpus.name}:{utterance.group}",
+                original=f"{role}:{utterance.source}",
                 n_frame=len(frames),
             )
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
@@ -182,6 +187,8 @@ class _Tally:
         self.faults = dict(corpus.left_out)
         self._corpus, self._name = corpus, name
         self._seconds, self._words, self._n_reference = 0.0, 0, 0
+        self._texts: set[str] = set()
+        self._groups: set[str | None] = set()
 
     def note(self, utterance: Utterance, audio: Audio) -> None:
         """Count an utterance that was read, and what is unusual or wrong about its audio."""
@@ -195,8 +202,10 @@ class _Tally:
         self.counts["utterances"] += 1
         self.counts["frames"] += n_frame
         self._seconds += seconds
+        self._groups.add(utterance.group)
         if utterance.reference is not None:
             self._n_reference += 1
+            self._texts.add(utterance.reference)
             self._words += len(utterance.reference.split())
 
     def result(self) -> PreparedSet:
@@ -220,6 +229,8 @@ class _Tally:
             self._seconds / 3600,
             n_utterance,
             self._words / self._n_reference if self._n_reference else None,
+            len(self._texts) if self._n_reference else None,
+            None if None in self._groups else len(self._groups),
             dict(self.counts),
             self.faults,
             self._corpus.utterances[:3],

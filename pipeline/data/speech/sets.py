@@ -42,7 +42,7 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
     Raises DataError or MachineError if a corpus is not available.
     """
     source = SpeechSource(data, seed)
-    sets = SpeechSets(source.train(), source.dev(), {}, {})
+    sets = SpeechSets(source.train, source.dev(), {}, {})
     for role, test_set in task.test_sets.items():
         kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
         assert kind.corpus is not None
@@ -72,6 +72,7 @@ class SpeechSource:
         """The synthesiser; the search for it starts at the first use."""
         return find_espeak(self.data)
 
+    @cached_property
     def train(self) -> SpeechCorpus:
         """Return the training set."""
         max_utterances = self.data.train_sentences
@@ -149,11 +150,15 @@ def harder_corpus(_: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
 
 
 def meetings_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus:
-    """Return AMI if data.speech.ami names its folder, else synthesised game dialogue."""
+    """Return AMI if data.speech.ami names its folder, else synthesised game dialogue.
+
+    The dialogue shares no text with the training speech.
+    """
     data, name = source.data, test_set.corpus
     if source.speech.ami is not None:
         return read_speech(Path(source.speech.ami), name)
-    return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak)
+    trained = {utterance.reference for utterance in source.train.utterances}
+    return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak, trained)
 
 
 def other_language_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
@@ -196,7 +201,7 @@ _SILENCE = "silence"
 def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
     """Read the Asterisk prompts in one of `PROMPT_LANGUAGES`, without recordings of silence.
 
-    They are unpacked in data.downloads. Raises MachineError if the package is not available, and
+    One speaker reads all of them, so that each recording is a group of its own. They are unpacked in data.downloads. Raises MachineError if the package is not available, and
     DataError if it contains no prompt.
     """
     downloads = Path(data.downloads)
@@ -213,7 +218,7 @@ def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
         licence="CC-BY-SA-3.0",
         domain="telephone prompts",
         folder=unpacked,
-        utterances=[Utterance(path.as_posix(), None) for path in spoken],
+        utterances=[Utterance(path.as_posix(), None, group=path.as_posix()) for path in spoken],
         packages=origin([package]),
         left_out={path.as_posix(): "silence" for path in files if path not in spoken},
     )

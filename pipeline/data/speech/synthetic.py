@@ -1,9 +1,14 @@
-"""Synthetic corpora: commands and game dialogue that espeak-ng reads."""
+"""Synthetic corpora: commands and game dialogue that espeak-ng reads.
+
+The group of a command is its text, which no other command of a dev or test set has. A voice is no
+group: the few voices are chosen, not drawn from many, and each utterance has its own speed, pitch
+and noise. The group of a line of dialogue is its level of the game, whose lines share rare words.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -99,13 +104,14 @@ def command_corpus(
     sentences = commands(part, n_utterance, seed)
     generator = Random(f"{seed}:{part}:voices")
     prompts = [Prompt(text, _voice(generator, _NEAR_VOICES, _NEAR_SPEEDS)) for text in sentences]
-    return _spoken(data, part, data.speech.corpus, "commands", prompts, espeak)
+    return _spoken(data, part, data.speech.corpus, "commands", prompts, sentences, espeak)
 
 
 def harder_command_corpus(
     data: DataConfig, n_utterance: int, seed: int, espeak: Espeak
 ) -> SpeechCorpus:
     """Synthesise commands held out of training, in far voices, at other speeds, with noise."""
+    sentences = commands("test", n_utterance, seed, "harder")
     generator = Random(f"{seed}:harder:voices")
     prompts = [
         Prompt(
@@ -114,30 +120,36 @@ def harder_command_corpus(
             round(generator.uniform(*_NOISE_RATIOS_DB), 1),
             generator.getrandbits(32),
         )
-        for sentence in commands("test", n_utterance, seed, "harder")
+        for sentence in sentences
     ]
     name = f"{data.speech.corpus}, far voices and noise"
-    return _spoken(data, "harder", name, "commands", prompts, espeak)
+    return _spoken(data, "harder", name, "commands", prompts, sentences, espeak)
 
 
 def dialogue_corpus(
-    data: DataConfig, n_utterance: int, seed: int, name: str, espeak: Espeak
+    data: DataConfig,
+    n_utterance: int,
+    seed: int,
+    name: str,
+    espeak: Espeak,
+    excluded: Container[str | None] = (),
 ) -> SpeechCorpus:
-    """Synthesise lines of game dialogue in a far voice, with words that no command has.
+    """Synthesise lines of game dialogue in a far voice, without those in `excluded`.
 
     Raises MachineError if the package of the dialogue is not available.
     """
     dialogue = read_game_dialogue(data, ["en"])
-    texts = (
-        spoken_words(sentence)
-        for paragraph in dialogue.paragraphs()
-        for sentence in paragraph.sentences["en"]
-    )
-    sentences = list(dict.fromkeys(text for text in texts if len(text.split()) in _DIALOGUE_WORDS))
+    levels: dict[str, str] = {}
+    for paragraph in dialogue.paragraphs():
+        for sentence in paragraph.sentences["en"]:
+            text = spoken_words(sentence)
+            if len(text.split()) in _DIALOGUE_WORDS and text not in excluded:
+                levels.setdefault(text, paragraph.page)
     generator = Random(f"{seed}:dialogue")
-    drawn = generator.sample(sentences, min(n_utterance, len(sentences)))
+    drawn = generator.sample(list(levels), min(n_utterance, len(levels)))
     prompts = [Prompt(text, _voice(generator, _DIALOGUE_VOICES, _NEAR_SPEEDS)) for text in drawn]
-    spoken = _spoken(data, "dialogue", name, "game dialogue", prompts, espeak)
+    groups = [levels[text] for text in drawn]
+    spoken = _spoken(data, "dialogue", name, "game dialogue", prompts, groups, espeak)
     packages = spoken.packages | dialogue.packages
     licence = f"{_LICENCE}, {dialogue.licence} (dialogue)"
     return replace(spoken, packages=packages, licence=licence)
@@ -148,7 +160,13 @@ def _voice(generator: Random, names: tuple[str, ...], speeds: tuple[int, int]) -
 
 
 def _spoken(
-    data: DataConfig, part: str, name: str, domain: str, prompts: list[Prompt], espeak: Espeak
+    data: DataConfig,
+    part: str,
+    name: str,
+    domain: str,
+    prompts: list[Prompt],
+    groups: list[str],
+    espeak: Espeak,
 ) -> SpeechCorpus:
     rate_hz = data.speech.sampling_rate_hz
     folder = synthesise(part, prompts, espeak, rate_hz, Path(data.downloads))
@@ -157,6 +175,9 @@ def _spoken(
         _LICENCE,
         f"SYNTHETIC: {domain} read by espeak-ng",
         folder,
-        [Utterance(f"{number:05d}.wav", prompt.text) for number, prompt in enumerate(prompts)],
+        [
+            Utterance(f"{number:05d}.wav", prompt.text, group=group)
+            for number, (prompt, group) in enumerate(zip(prompts, groups, strict=True))
+        ],
         espeak.packages,
     )

@@ -20,6 +20,8 @@ SPEECH = {
     "hours": "0.36",
     "utterances": "499",
     "words_an_utterance": "no transcripts",
+    "distinct_texts": "no transcripts",
+    "groups": "499",
     "domain": "telephone",
 }
 
@@ -51,7 +53,9 @@ def test_speech_without_transcripts_has_a_reason() -> None:
     words = speech.cells[2].cell
     assert (words.value, words.reason) == (None, "no transcripts")
     text = latex([speech], beside_paper=True)
-    assert r"ASR & prompts\_fr & C-FR & telephone & 0.36 & 499 & --$^{a}$ \\" in text
+    assert (
+        r"ASR & prompts\_fr & C-FR & telephone & 0.36 & 499 & --$^{a}$ & --$^{a}$ & 499 \\" in text
+    )
     assert "Each cell: ours.}" in text
 
 

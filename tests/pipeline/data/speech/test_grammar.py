@@ -1,20 +1,46 @@
 from __future__ import annotations
 
+import pytest
+
 from pipeline.data.speech.synthetic import commands, part_of
+from pipeline.errors import DataError
+
+_WORDS = 33
+_SETS = [("train", ""), ("dev", ""), ("test", ""), ("test", "harder")]
 
 
-def test_subsets_share_no_sentence_and_keep_duplicates() -> None:
-    drawn = {part: commands(part, 600, 0) for part in ("train", "dev", "test")}
-    for part, sentences in drawn.items():
-        assert len(sentences) == 600
-        assert len(set(sentences)) < 600
+def test_parts_share_no_sentence() -> None:
+    for part, purpose in _SETS:
+        sentences = commands(part, 1000, 0, purpose)
+        assert len(sentences) == 1000
         assert {part_of(sentence) for sentence in sentences} == {part}
 
 
-def test_vocabulary_is_small_and_complete_in_every_subset() -> None:
-    for part in ("train", "dev", "test"):
-        sentences = commands(part, 600, 0)
-        assert len({word for sentence in sentences for word in sentence.split()}) == 24
+@pytest.mark.parametrize("n_sentence", [400, 1000, 3000])
+@pytest.mark.parametrize(("part", "purpose"), _SETS[1:])
+def test_no_sentence_is_twice_in_a_dev_or_test_set(
+    part: str, purpose: str, n_sentence: int
+) -> None:
+    assert len(set(commands(part, n_sentence, 0, purpose))) == n_sentence
+
+
+def test_short_commands_repeat_in_training() -> None:
+    sentences = commands("train", 3000, 0)
+    assert 2000 < len(set(sentences)) < 3000
+    assert min(len(sentence.split()) for sentence in sentences) == 3
+
+
+def test_more_test_sentences_than_the_grammar_has_are_refused() -> None:
+    with pytest.raises(
+        DataError, match=r"data\.test_sentences: there are too few .* at most 5\d{3}"
+    ):
+        commands("test", 8000, 0)
+
+
+def test_vocabulary_is_small_and_complete_in_every_set() -> None:
+    for part, purpose in _SETS:
+        sentences = commands(part, 400, 0, purpose)
+        assert len({word for sentence in sentences for word in sentence.split()}) == _WORDS
         assert max(len(sentence.split()) for sentence in sentences) <= 10
 
 

@@ -22,9 +22,9 @@ def test_librispeech_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     corpus = read_speech(tmp_path, "mine")
     below = "1089/134686/1089-134686"
     assert corpus.utterances == [
-        Utterance(f"{below}-0000.flac", "he hoped"),
-        Utterance(f"{below}-0001.flac", None),
-        Utterance(f"{below}-0010.flac", "don't stop"),
+        Utterance(f"{below}-0000.flac", "he hoped", group="1089"),
+        Utterance(f"{below}-0001.flac", None, group="1089"),
+        Utterance(f"{below}-0010.flac", "don't stop", group="1089"),
     ]
     assert corpus.left_out == {f"{below}-0011.flac": "transcript without audio"}
 
@@ -52,10 +52,18 @@ def test_common_voice_is_read_in_any_language(tmp_path: Path, write_audio: Write
     corpus = read_speech(tsv, "Common Voice, fr")
     assert corpus.name == "Common Voice, fr"
     assert corpus.utterances == [
-        Utterance("clips/one.mp3", "où est il"),
-        Utterance("clips/two.mp3", "elle dit non"),
+        Utterance("clips/one.mp3", "où est il", group="a"),
+        Utterance("clips/two.mp3", "elle dit non", group="b"),
     ]
     assert corpus.left_out == {"clips/three.mp3": "transcript without audio"}
+
+
+def test_common_voice_without_speakers_has_no_groups(
+    tmp_path: Path, write_audio: WriteAudio
+) -> None:
+    write_audio(tmp_path / "clips" / "one.mp3", 0.5)
+    (tmp_path / "x.tsv").write_text("path\tsentence\none.mp3\tOne.\n")
+    assert read_speech(tmp_path / "x.tsv", "n").utterances == [Utterance("clips/one.mp3", "one")]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +88,9 @@ def test_plain_folder_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     (tmp_path / "gone.txt").write_text("nothing\n")
     corpus = read_speech(tmp_path, "mine")
     assert corpus.utterances == [
-        Utterance("a/c.FLAC", ""),
-        Utterance("a/d.mp3", None),
-        Utterance("b.wav", "turn the lamp on"),
+        Utterance("a/c.FLAC", "", group="a"),
+        Utterance("a/d.mp3", None, group="a"),
+        Utterance("b.wav", "turn the lamp on", group="b.wav"),
     ]
     assert corpus.left_out == {"gone.txt": "transcript without audio"}
 
@@ -98,8 +106,8 @@ def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     )
     corpus = read_speech(tmp_path, "AMI")
     assert corpus.utterances == [
-        Utterance("audio/EN2002a.wav", "okay so", 0.5, 2.75),
-        Utterance("audio/EN2002a.wav", "yeah", 5.0, 6.5),
+        Utterance("audio/EN2002a.wav", "okay so", 0.5, 2.75, "EN2002a"),
+        Utterance("audio/EN2002a.wav", "yeah", 5.0, 6.5, "EN2002a"),
     ]
     assert corpus.left_out == {
         "eval.stm, line 3": "not scored",
@@ -147,8 +155,8 @@ def test_ami_uses_the_headset_of_the_speaker(tmp_path: Path, write_audio: WriteA
     write_audio(audio / "ES2004a.Headset-3.wav", 7)
     corpus = read_speech(tmp_path, "AMI")
     assert corpus.utterances == [
-        Utterance(f"{below}/ES2004a.Headset-3.wav", "hmm it's", 1.0, 3.5),
-        Utterance(f"{below}/ES2004a.Headset-3.wav", "red", 4.0, 5.0),
+        Utterance(f"{below}/ES2004a.Headset-3.wav", "hmm it's", 1.0, 3.5, "ES2004a"),
+        Utterance(f"{below}/ES2004a.Headset-3.wav", "red", 4.0, 5.0, "ES2004a"),
     ]
     assert corpus.left_out == {
         "ES2004a.B.segments.xml, s2": "no word",

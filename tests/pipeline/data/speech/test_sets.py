@@ -26,7 +26,9 @@ def test_prompts_are_unpacked_once_without_silence(tmp_path: Path, write_audio: 
         write_audio(voice / name, 0.5)
     build_deb(tmp_path, NAME, {})
     corpus = read_prompts(_data(tmp_path), "fr", "prompts")
-    assert corpus.utterances == [Utterance("bye.wav", None), Utterance("digits/1.wav", None)]
+    assert corpus.utterances == [
+        Utterance(file, None, group=file) for file in ("bye.wav", "digits/1.wav")
+    ]
     assert corpus.left_out == {"silence/1.wav": "silence"}
     assert corpus.packages[NAME]["version"] == "1.0"
     assert (corpus.folder / "digits" / "1.wav").is_file()
