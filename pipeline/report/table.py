@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from pipeline.errors import DataError
 from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
 
-_DECIMALS = {"nll": 2, "hours": 2, "sentences": 0, "utterances": 0}
+_DECIMALS = {
+    "nll": 2,
+    "hours": 2,
+    "sentences": 0,
+    "utterances": 0,
+    "distinct_texts": 0,
+    "groups": 0,
+}
 
 
 @dataclass(frozen=True)

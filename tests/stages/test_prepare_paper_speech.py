@@ -126,6 +126,12 @@ def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None
         (f"{_RECORDING}-0.wav#t=1.00,1.50", "okay"),
         (f"{_RECORDING}-1.wav#t=1.00,1.50", "café"),
     ]
+    groups = {role: {row["group"] for row in _rows(role)} for role in ("AMI", "C-FR", "LTC")}
+    assert groups == {
+        "AMI": {"AMI:ES2004a"},
+        "C-FR": {"Common Voice, fr:a1b2"},
+        "LTC": {"LibriSpeech:1005"},
+    }
     assert [row["reference"] for row in _rows("C-FR")] == ["où est l'hôtel", "elle dit non déjà"]
     manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
     # Half a second of each speaker's headset in the meeting, and complete clips of one second.

@@ -39,7 +39,8 @@ class Utterance(NamedTuple):
 class SpeechCorpus:
     """A corpus of audio files below one folder.
 
-    `left_out`: file or transcript that is not an utterance -> reason.
+    `left_out`: file or transcript that is not an utterance -> reason. `groups_of`: the corpus whose
+    groups these are, if it is another one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SpeechCorpus:
     utterances: list[Utterance]
     packages: dict[str, dict[str, str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    groups_of: str | None = None
 
 
 def merged(corpora: list[SpeechCorpus]) -> SpeechCorpus:
@@ -91,9 +93,11 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
     """Read the audio files below a folder, in the order of their names.
 
     A .txt file beside an audio file is its reference. Other .txt files are left out and recorded.
-    The files of one subfolder are a group; a file that is in none is a group of its own.
+    If files are in several folders, those of a subfolder are a group. Any other file is a group of
+    its own.
     """
     files = audio_files(folder)
+    several = len({path.parent for path in files}) > 1
     beside = {path.with_suffix(".txt") for path in files}
     left_out = {
         path.relative_to(folder).as_posix(): "transcript without audio"
@@ -105,7 +109,7 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
         licence="the user's own speech: see its source",
         domain="not stated",
         folder=folder,
-        utterances=[_utterance(path, folder) for path in files],
+        utterances=[_utterance(path.relative_to(folder), folder, several) for path in files],
         left_out=left_out,
     )
 
@@ -115,10 +119,9 @@ def audio_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
 
 
-def _utterance(audio: Path, folder: Path) -> Utterance:
-    file = audio.relative_to(folder)
-    group = file if file.parent == Path() else file.parent
-    return Utterance(file.as_posix(), _transcript(audio), group=group.as_posix())
+def _utterance(file: Path, folder: Path, several: bool) -> Utterance:
+    group = file.parent if several and file.parent != Path() else file
+    return Utterance(file.as_posix(), _transcript(folder / file), group=group.as_posix())
 
 
 def _transcript(audio: Path) -> str | None:

@@ -87,7 +87,8 @@ _SPEAKER = "client_id"
 def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
     """Read the clips of a .tsv in order; those without audio are left out and recorded.
 
-    A group is a speaker (column client_id). Raises DataError if another column is missing, if a line has another number of columns than the first,
+    A group is a speaker; without the column client_id, or an entry in it, none is known. Raises
+    DataError if another column is missing, if a line has another number of columns than the first,
     or if a path is not the plain name of a file in clips/.
     """
     lines = iterate_lines(tsv)
@@ -198,8 +199,8 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
 
     Each speaker's own headset is used, as corpusResources/meetings.xml assigns it, or else the mix
     of all headsets. Files of segments without a recording, and segments without a word, are left
-    out and recorded. A group is a meeting. Raises DataError if an XML file is damaged, lacks an attribute or has one that
-    is not a number, or if a segment refers to an unknown word.
+    out and recorded. A group is a meeting. Raises DataError if an XML file is damaged, lacks an
+    attribute or has one that is not a number, or if a segment refers to an unknown word.
     """
     recordings = _recordings(folder)
     channels = _headset_channels(folder)

@@ -48,8 +48,8 @@ class PreparedSet:
     """The size of a written set, as in the paper's table of speech corpora, and its faults.
 
     `n_text` counts distinct transcripts, and is None without transcripts. `n_group` is None if the
-    group of an utterance is not known.
-    `faults`: source -> one of FAULTS, 'no_transcript', or the reason why a reader left it out.
+    group of an utterance is not known. `faults`: source -> one of FAULTS,
+    'no_transcript', or the reason why a reader left it out.
     """
 
     corpus: SpeechCorpus
@@ -112,11 +112,13 @@ def write_test_set(
 ) -> PreparedSet:
     """Write {role}.h5 and {role}.jsonl, with a row for every utterance.
 
-    Groups are named after the corpus and originals after the role, so that no other corpus has the
-    same groups and no other set the same originals. Faulty audio has no frames. Raises DataError if all audio is faulty.
+    Groups are named after the corpus, so that no other corpus has them unless it says so. Originals
+    are named after the role and the number of the row, because two speakers may talk in the same
+    segment. Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
     vocabulary = set(model.vocabulary())
+    groups_of = corpus.groups_of or corpus.name
     tally = _Tally(corpus, role)
     path = folder / f"{role}.jsonl"
     with (
@@ -142,8 +144,8 @@ def write_test_set(
                 reference,
                 source_pieces=[],
                 reference_pieces=subwords,
-                group=None if utterance.group is None else f"{corpus.name}:{utterance.group}",
-                original=f"{role}:{utterance.source}",
+                group=None if utterance.group is None else f"{groups_of}:{utterance.group}",
+                original=f"{role}:{number}",
                 n_frame=len(frames),
             )
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")

@@ -201,8 +201,9 @@ _SILENCE = "silence"
 def read_prompts(data: DataConfig, language: str, name: str) -> SpeechCorpus:
     """Read the Asterisk prompts in one of `PROMPT_LANGUAGES`, without recordings of silence.
 
-    One speaker reads all of them, so that each recording is a group of its own. They are unpacked in data.downloads. Raises MachineError if the package is not available, and
-    DataError if it contains no prompt.
+    One speaker reads all of them, so that each recording is a group of its own. They are unpacked
+    in data.downloads. Raises MachineError if the package is not available, and DataError if it
+    contains no prompt.
     """
     downloads = Path(data.downloads)
     (package,) = packages_of(data, [f"asterisk-core-sounds-{language}-wav"])

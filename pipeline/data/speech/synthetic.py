@@ -1,8 +1,9 @@
 """Synthetic corpora: commands and game dialogue that espeak-ng reads.
 
-The group of a command is its text, which no other command of a dev or test set has. A voice is no
-group: the few voices are chosen, not drawn from many, and each utterance has its own speed, pitch
-and noise. The group of a line of dialogue is its level of the game, whose lines share rare words.
+The group of a command is its text, which no other command of a dev or test set has. Test sets that
+have the same text share its group. A voice is no group: the few voices are chosen, not drawn from
+many, and each utterance has its own speed, pitch and noise. The group of a line of dialogue is its
+level of the game, whose lines share rare words.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _OPENINGS = ("door", "window", "gate")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TIMED_SHARE = 0.5
 _PARTS = ("test", "dev", *["train"] * 8)
-# Beyond this many draws per sentence the grammar is nearly exhausted.
-_MOST_DRAWS = 20
+# Draws of a part, after which hardly any new sentence comes.
+_MOST_DRAWS = 100_000
 
 
 def commands(part: str, n_sentence: int, seed: int, purpose: str = "") -> list[str]:
@@ -46,7 +47,7 @@ def commands(part: str, n_sentence: int, seed: int, purpose: str = "") -> list[s
     if part == "train":
         return list(islice(sentences, n_sentence))
     distinct: dict[str, None] = {}
-    for sentence in islice(sentences, _MOST_DRAWS * n_sentence):
+    for sentence in islice(sentences, _MOST_DRAWS):
         distinct[sentence] = None
         if len(distinct) == n_sentence:
             return list(distinct)
@@ -123,7 +124,8 @@ def harder_command_corpus(
         for sentence in sentences
     ]
     name = f"{data.speech.corpus}, far voices and noise"
-    return _spoken(data, "harder", name, "commands", prompts, sentences, espeak)
+    spoken = _spoken(data, "harder", name, "commands", prompts, sentences, espeak)
+    return replace(spoken, groups_of=data.speech.corpus)
 
 
 def dialogue_corpus(
@@ -132,18 +134,24 @@ def dialogue_corpus(
     seed: int,
     name: str,
     espeak: Espeak,
-    excluded: Container[str | None] = (),
+    trained: Container[str | None],
 ) -> SpeechCorpus:
-    """Synthesise lines of game dialogue in a far voice, without those in `excluded`.
+    """Synthesise lines of game dialogue in a far voice, none twice.
 
-    Raises MachineError if the package of the dialogue is not available.
+    Lines in `trained`, the texts of the training set, are left out and recorded. Raises
+    MachineError if the package of the dialogue is not available.
     """
     dialogue = read_game_dialogue(data, ["en"])
     levels: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     for paragraph in dialogue.paragraphs():
         for sentence in paragraph.sentences["en"]:
             text = spoken_words(sentence)
-            if len(text.split()) in _DIALOGUE_WORDS and text not in excluded:
+            if len(text.split()) not in _DIALOGUE_WORDS:
+                continue
+            if text in trained:
+                left_out[text] = "text of the training set"
+            else:
                 levels.setdefault(text, paragraph.page)
     generator = Random(f"{seed}:dialogue")
     drawn = generator.sample(list(levels), min(n_utterance, len(levels)))
@@ -152,7 +160,7 @@ def dialogue_corpus(
     spoken = _spoken(data, "dialogue", name, "game dialogue", prompts, groups, espeak)
     packages = spoken.packages | dialogue.packages
     licence = f"{_LICENCE}, {dialogue.licence} (dialogue)"
-    return replace(spoken, packages=packages, licence=licence)
+    return replace(spoken, packages=packages, licence=licence, left_out=left_out)
 
 
 def _voice(generator: Random, names: tuple[str, ...], speeds: tuple[int, int]) -> Voice:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pipeline.data.speech.synthetic import commands, part_of
@@ -33,8 +35,10 @@ def test_short_commands_repeat_in_training() -> None:
 def test_more_test_sentences_than_the_grammar_has_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"data\.test_sentences: there are too few .* at most 5\d{3}"
-    ):
+    ) as error:
         commands("test", 8000, 0)
+    (most,) = re.findall(r"at most (\d+)", str(error.value))
+    assert len(commands("test", int(most), 0)) == int(most)
 
 
 def test_vocabulary_is_small_and_complete_in_every_set() -> None:

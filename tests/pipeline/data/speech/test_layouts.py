@@ -95,6 +95,17 @@ def test_plain_folder_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     assert corpus.left_out == {"gone.txt": "transcript without audio"}
 
 
+@pytest.mark.parametrize("names", [("1.wav", "2.wav"), ("wavs/1.wav", "wavs/2.wav")])
+def test_files_of_one_folder_are_groups_of_their_own(
+    tmp_path: Path, write_audio: WriteAudio, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        write_audio(tmp_path / name, 0.5)
+    assert read_speech(tmp_path, "n").utterances == [
+        Utterance(name, None, group=name) for name in names
+    ]
+
+
 def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     write_audio(tmp_path / "audio" / "EN2002a.wav", 9)
     (tmp_path / "eval.stm").write_text(

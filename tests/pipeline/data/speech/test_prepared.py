@@ -1,19 +1,28 @@
-"""Transcripts are cut into subwords of the chosen kind."""
+"""Transcripts are cut into subwords of the chosen kind; rows name groups and originals."""
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
-from pipeline.data.speech.prepared import REQUIRED_CHARACTERS, learn_speech_subwords
+from pipeline.data.speech.prepared import (
+    REQUIRED_CHARACTERS,
+    learn_speech_subwords,
+    write_test_set,
+)
 from pipeline.data.task_subwords import learn_subwords, learn_words
 from pipeline.run.settings import SpeechDataConfig
+from tests.pipeline.data.speech.conftest import WriteAudio
 
 TEXTS = [" ".join(words) for words in permutations(("seven", "eleven", "never", "open"), 3)]
 N_UNIT = 44
+SPEECH = SpeechDataConfig(
+    sampling_rate_hz=8000, feature_bins=40, shortest_seconds=0.1, longest_seconds=36.0
+)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
@@ -31,3 +40,29 @@ def test_subwords_are_of_the_chosen_kind(kind: str) -> None:
     }
     same = [name for name, make in expected.items() if make().vocabulary() == units.vocabulary()]
     assert same == [kind]
+
+
+@pytest.mark.parametrize("groups_of", [None, "meetings"])
+def test_speakers_of_one_segment_share_a_group_but_no_original(
+    tmp_path: Path, write_audio: WriteAudio, groups_of: str | None
+) -> None:
+    write_audio(tmp_path / "mix.wav", 2)
+    segments = [Utterance("mix.wav", text, 0.5, 1.5, "ES2004a") for text in ("seven", "never")]
+    corpus = SpeechCorpus("n", "l", "d", tmp_path, segments, groups_of=groups_of)
+    size = write_test_set(tmp_path, "AMI", corpus, SPEECH, learn_words(TEXTS))
+    assert (size.n_utterance, size.n_text, size.n_group) == (2, 2, 1)
+    with (tmp_path / "AMI.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    assert {row["source"] for row in rows} == {"mix.wav#t=0.50,1.50"}
+    assert [row["original"] for row in rows] == ["AMI:0", "AMI:1"]
+    assert {row["group"] for row in rows} == {f"{groups_of or 'n'}:ES2004a"}
+
+
+def test_groups_are_not_counted_if_one_is_not_known(
+    tmp_path: Path, write_audio: WriteAudio
+) -> None:
+    write_audio(tmp_path / "a.wav", 1)
+    utterances = [Utterance("a.wav", None, group="a"), Utterance("a.wav", None)]
+    corpus = SpeechCorpus("n", "l", "d", tmp_path, utterances)
+    size = write_test_set(tmp_path, "C-FR", corpus, SPEECH, learn_words(TEXTS))
+    assert (size.n_text, size.n_group) == (None, None)
