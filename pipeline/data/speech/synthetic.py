@@ -90,9 +90,9 @@ _NEAR_VOICES = (
 )
 _FAR_VOICES = ("en-us+Andy", "en-us+klatt", "en-us+belinda")
 _DIALOGUE_VOICES = ("en-us+klatt4",)
-_NEAR_SPEEDS, _FAR_SPEEDS = (155, 205), (130, 235)
+_NEAR_SPEEDS, _FAR_SPEEDS = (155, 205), (140, 220)
 _PITCHES = (35, 65)
-_NOISE_RATIOS_DB = (12.0, 24.0)
+_NOISE_RATIOS_DB = (15.0, 27.0)
 # Longer lines of dialogue are unlike commands, and shorter lines are only exclamations.
 _DIALOGUE_WORDS = range(3, 11)
 _LICENCE = "GPL-3 (espeak-ng)"
