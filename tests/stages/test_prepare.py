@@ -197,6 +197,7 @@ def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     rows = read_rows(folder / "test" / "newstest14.jsonl")
     assert [row.source for row in rows] == unusual
     assert [row.reference for row in rows] == unusual
+    assert {row.group for row in rows} == {None}  # the documents of the lines are not known
     assert rows[1].source_pieces == rows[2].source_pieces == []
     assert len(rows[6].source_pieces) >= 5000
     absent = Artifact(folder, "prepare").description["absent_sets"]

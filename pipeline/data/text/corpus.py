@@ -25,7 +25,10 @@ _ABBREVIATION = re.compile(
 
 
 class Paragraph(NamedTuple):
-    """One paragraph of a page: language -> its sentences."""
+    """One paragraph of a page: language -> its sentences.
+
+    Sentences of one `page` are held out together. It is a document, or a block of lines.
+    """
 
     page: str
     sentences: dict[str, list[str]]
@@ -36,7 +39,8 @@ class Corpus:
     """A corpus before cleaning, with its origin.
 
     `languages` are those of the requested languages that it has. `paragraphs()` reads the corpus
-    again from the beginning.
+    again from the beginning. `has_documents`: pages are documents, not blocks of lines, and serve
+    as groups when intervals are resampled.
     """
 
     name: str
@@ -45,10 +49,11 @@ class Corpus:
     packages: dict[str, dict[str, str]]
     languages: frozenset[str]
     paragraphs: Callable[[], Iterator[Paragraph]]
+    has_documents: bool = False
 
 
 class AlignedSentence(NamedTuple):
-    """One sentence in several languages: language -> text. `page` is empty if it is not known."""
+    """One sentence in several languages: language -> text. `page` is that of its paragraph."""
 
     page: str
     text: dict[str, str]

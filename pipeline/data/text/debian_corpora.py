@@ -38,6 +38,7 @@ def read_libreoffice(data: DataConfig, languages: list[str]) -> Corpus:
         paragraphs=_cached(
             "libreoffice", data, packages, lambda: _help_paragraphs(packages, languages)
         ),
+        has_documents=True,
     )
 
 
@@ -58,6 +59,7 @@ def read_debian_reference(data: DataConfig, languages: list[str]) -> Corpus:
         paragraphs=_cached(
             "debian_reference", data, packages, lambda: _book_paragraphs(packages, languages)
         ),
+        has_documents=True,
     )
 
 
@@ -82,6 +84,7 @@ def read_game_dialogue(data: DataConfig, languages: list[str]) -> Corpus:
         packages=origin(packages),
         languages=frozenset(languages),
         paragraphs=paragraphs,
+        has_documents=True,
     )
 
 

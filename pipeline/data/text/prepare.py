@@ -43,8 +43,10 @@ def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, A
         subwords.write(folder)
         if train:
             _write_splits(folder / "fairseq", pair, parallel, models)
-        dev_name = f"{(parallel.text.dev or parallel.text.main).name}, dev"
-        dev = HeldOutText(dev_name, parallel.dev, task, models, config.seed)
+        corpus = parallel.text.dev or parallel.text.main
+        dev = HeldOutText(
+            f"{corpus.name}, dev", parallel.dev, corpus.has_documents, task, models, config.seed
+        )
         write_rows(folder / "dev.jsonl", task_rows(None, dev))
         for role, rows in sets.items():
             write_rows(folder / "test" / f"{role}.jsonl", rows)
@@ -67,15 +69,22 @@ def _test_sets(
     config: PipelineConfig, parallel: ParallelData, models: Mapping[str, SubwordModel]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
     """Return role -> rows for the sets that can be made, and role -> reason for absent sets."""
-    name = parallel.text.test_name
-    held_out = HeldOutText(name, parallel.test, config.task, models, config.seed)
+    corpus = parallel.text.test or parallel.text.main
+    held_out = HeldOutText(
+        corpus.name, parallel.test, corpus.has_documents, config.task, models, config.seed
+    )
     sets: dict[str, list[Row]] = {}
     absent = dict(parallel.absent)
     for role, test_set in config.task.test_sets.items():
         text = held_out
         if role in parallel.own:
             own = parallel.own[role]
-            text = replace(held_out, name=f"{own.corpus.name} ({role})", sentences=own.sentences)
+            text = replace(
+                held_out,
+                name=f"{own.corpus.name} ({role})",
+                sentences=own.sentences,
+                has_documents=own.corpus.has_documents,
+            )
         elif reason := reason_absent(
             test_set, parallel.text.test_languages, parallel.text.test_name
         ):

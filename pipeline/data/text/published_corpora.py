@@ -139,6 +139,7 @@ def read_transcripts(folder: Path, subset: str) -> Corpus:
         packages={},
         languages=frozenset({"en"}),
         paragraphs=lambda: _transcript_paragraphs(paths),
+        has_documents=True,
     )
 
 

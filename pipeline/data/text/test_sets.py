@@ -24,7 +24,7 @@ _MIN_KEPT_SHARE, _MAX_KEPT_SHARE = 0.25, 0.75
 class Row:
     """One sentence of a set. `reference` and its subwords are None without a translation.
 
-    `group`: what the sentence comes from, such as a page; None if that is not known. `original`:
+    `group`: the document that the sentence is from; None if documents are not known. `original`:
     the sentence that this one is or was made from, which other sets may share.
     """
 
@@ -42,11 +42,12 @@ class HeldOutText:
     """The held-out text from which sets are made. `models`: language -> subword model.
 
     `name` is that of no other text of the task's test sets, and the same in other tasks that hold
-    the same sentences out.
+    the same sentences out. `has_documents`: the page of a sentence is its document.
     """
 
     name: str
     sentences: Sequence[AlignedSentence]
+    has_documents: bool
     task: TaskConfig
     models: Mapping[str, SubwordModel]
     seed: int
@@ -142,7 +143,7 @@ def _rows(text: HeldOutText, source_language: str, reference_language: str) -> I
         reference = sentence.text.get(reference_language)
         subwords = None if reference is None else models[reference_language].subwords(reference)
         source_subwords = models[source_language].subwords(source)
-        group = f"{text.name}:{sentence.page}" if sentence.page else None
+        group = f"{text.name}:{sentence.page}" if text.has_documents else None
         original = f"{text.name}:{number}"
         yield Row(number, source, reference, source_subwords, subwords, group, original)
 

@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 # Two lines look misaligned if one has this many times the words of the other, and a few more.
 _SUSPICIOUS_RATIO = 3
 _SUSPICIOUS_ALLOWANCE_WORDS = 5
-# Neighbouring lines often belong to one document and are held out together, as a page.
+# Neighbouring lines may belong to one document and are held out together, as a page.
 _MIN_PAGES = 1000
 _MAX_LINES_PER_PAGE = 100
 _LICENCE = "the user's own text: see its source"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ SENTENCES = [
 TASK = TaskConfig(name="t", source_language="en", target_language="de")
 _UNITS = learn_subwords([side for sentence in SENTENCES for side in sentence.text.values()] * 3, 64)
 _UNITS_OF = dict.fromkeys(("en", "de", "fr"), _UNITS)
-HELD_OUT = HeldOutText("Help", SENTENCES, TASK, _UNITS_OF, seed=0)
+HELD_OUT = HeldOutText("Help", SENTENCES, True, TASK, _UNITS_OF, seed=0)
 
 
 def test_held_out_rows_have_source_and_reference_in_order() -> None:
@@ -81,9 +82,17 @@ def test_typos_keep_the_reference_and_truncation_does_not() -> None:
         assert short.reference is short.reference_pieces is None
 
 
+def test_groups_are_documents_and_null_if_pages_are_blocks_of_lines() -> None:
+    assert [row.group for row in task_rows(None, HELD_OUT)] == ["Help:a", "Help:a", "Help:b"]
+    blocks = replace(HELD_OUT, has_documents=False)
+    for kind in ("held_out", "permuted", "typos", "truncated"):
+        rows = make_rows("R", config.TestSetConfig(kind=kind), blocks)
+        assert {row.group for row in rows} == {None}
+
+
 def test_missing_reference_stays_missing() -> None:
     sentences = [AlignedSentence("a", {"en": "so there"})]
-    spoken = HeldOutText("Help", sentences, TASK, _UNITS_OF, seed=0)
+    spoken = HeldOutText("Help", sentences, True, TASK, _UNITS_OF, seed=0)
     (row,) = make_rows("LTC", config.TestSetConfig(kind="spoken"), spoken)
     assert row.reference is row.reference_pieces is None
 
@@ -96,7 +105,7 @@ def test_set_in_a_missing_language_is_absent_with_a_reason() -> None:
 
 def test_empty_set_is_refused() -> None:
     sentences = [AlignedSentence("a", {"en": ".", "de": "y"})]
-    none_left = HeldOutText("Help", sentences, TASK, _UNITS_OF, seed=0)
+    none_left = HeldOutText("Help", sentences, True, TASK, _UNITS_OF, seed=0)
     with pytest.raises(
         DataError, match=r"task\.test_sets\.PRM: no sentence is left of 1 \(permuted\)"
     ):

@@ -68,6 +68,7 @@ def test_neighbouring_lines_of_long_files_are_of_one_page(
     pages = Counter(paragraph.page for paragraph in corpus.paragraphs())
     assert set(pages.values()) == {n_line // n_page}
     assert len(pages) == n_page
+    assert not corpus.has_documents
 
 
 def _write(path: Path, content: str) -> Path:
