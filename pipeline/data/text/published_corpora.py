@@ -31,7 +31,7 @@ def read_khresmoi(folder: Path, languages: Sequence[str]) -> Corpus:
                 raise DataError(
                     f"{path}: no such file. Set data.khresmoi to the folder of Khresmoi-Summary."
                 )
-        parts.append(read_side_by_side(f"Khresmoi-Summary, {part}", paths))
+        parts.append(read_side_by_side(f"Khresmoi-Summary, {part}", paths, None))
 
     def paragraphs() -> Iterator[Paragraph]:
         return chain.from_iterable(part.paragraphs() for part in parts)
@@ -57,8 +57,8 @@ def is_cached(name: str, pair: Pair) -> bool:
 def read_sacrebleu(name: str, pair: Pair) -> Corpus:
     """Read source and first reference of a test set such as `wmt14` from sacrebleu's cache.
 
-    The cache is $SACREBLEU or ~/.sacrebleu. Raises DataError, with the command that fetches the
-    set, if it is not there.
+    The cache is $SACREBLEU or ~/.sacrebleu. It also holds the documents of most sets. Raises
+    DataError, with the command that fetches the set, if it is not there.
     """
     paths = _cached_files(name, pair)
     if paths is None:
@@ -66,7 +66,12 @@ def read_sacrebleu(name: str, pair: Pair) -> Corpus:
             f"{_cache() / name}: no {_stem(name, pair)}.src and .ref. Run "
             f"{fetching_command(name, pair)}."
         )
-    return read_side_by_side(f"sacrebleu {name}", dict(zip(pair, paths, strict=True)))
+    documents = _cache() / name / f"{_stem(name, pair)}.docid"
+    return read_side_by_side(
+        f"sacrebleu {name}",
+        dict(zip(pair, paths, strict=True)),
+        documents if documents.is_file() else None,
+    )
 
 
 def fetching_command(name: str, pair: Pair) -> str:

@@ -19,14 +19,17 @@ _MAX_LINES_PER_PAGE = 100
 _LICENCE = "the user's own text: see its source"
 _DOMAIN = "not stated"
 _TMX = (".tmx", ".tmx.gz")
+_DOCUMENTS = "docid"  # stands in the place of the language, as in sacrebleu's cache
 
 
 def read_user_files(name: str, where: str, needed: list[str], wanted: list[str]) -> Corpus:
     """Read the text at `where` in the `needed` languages, and in `wanted` languages if it has them.
 
     `where` is a prefix (PREFIX.en or PREFIX.en.gz, PREFIX.de ...), a path with `{lang}` in place of
-    the language, or a TMX file. Each line is a sentence. Raises DataError, before anything is
-    yielded, if a needed language is missing or empty, or if files differ in their number of lines.
+    the language, or a TMX file. Each line is a sentence. PREFIX.docid or PREFIX.docid.gz (or the
+    path with `docid` in place of the language) names the document of each line. Raises DataError,
+    before anything is yielded, if a needed language is missing or empty, if files differ in their
+    number of lines, or if a line has no document.
     """
     if where.endswith(_TMX):
         return _read_tmx(name, Path(where), needed, wanted)
@@ -38,21 +41,40 @@ def read_user_files(name: str, where: str, needed: list[str], wanted: list[str])
                 f"{' or '.join(map(str, _candidates(where, language)))}."
             )
     present = {language: path for language, path in paths.items() if path is not None}
-    return read_side_by_side(name, present)
+    return read_side_by_side(name, present, _find(where, _DOCUMENTS))
 
 
-def read_side_by_side(name: str, paths: Mapping[str, Path]) -> Corpus:
+def read_side_by_side(name: str, paths: Mapping[str, Path], documents: Path | None) -> Corpus:
     """Read files whose lines correspond to each other: language -> file.
 
-    Raises DataError if a file is empty, or if two differ in their number of lines.
+    The lines of `documents` name the documents of the sentences, if they are known. Raises
+    DataError if a file is empty, if two differ in their number of lines, or if a line of
+    `documents` is blank.
     """
     n_line = check_parallel(list(paths.values()))
+    if documents is not None:
+        _check_documents(documents, next(iter(paths.values())), n_line)
 
     def rows() -> Iterator[dict[str, str]]:
         sides = zip(*map(iterate_lines, paths.values()), strict=True)
         return (dict(zip(paths, row, strict=True)) for row in sides)
 
-    return _corpus(name, frozenset(paths), rows, n_line)
+    return _corpus(name, frozenset(paths), rows, n_line, documents)
+
+
+def _check_documents(documents: Path, text: Path, n_line: int) -> None:
+    n_document = 0
+    for n_document, name in enumerate(iterate_lines(documents), 1):
+        if not name.strip():
+            raise DataError(
+                f"{documents}, line {n_document}: names no document. Complete the file, or remove "
+                f"it if the documents are not known."
+            )
+    if n_document != n_line:
+        raise DataError(
+            f"{documents}: must name the document of each line of {text} (got {n_document} lines "
+            f"for {n_line}). Correct the file, or remove it if the documents are not known."
+        )
 
 
 def check_parallel(paths: Sequence[Path]) -> int:
@@ -103,7 +125,9 @@ def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Co
             )
     languages = frozenset(first)
     n_unit = sum(1 for _ in iterate_translation_units(path, languages))
-    return _corpus(name, languages, lambda: iterate_translation_units(path, languages), n_unit)
+    return _corpus(
+        name, languages, lambda: iterate_translation_units(path, languages), n_unit, None
+    )
 
 
 def _corpus(
@@ -111,15 +135,21 @@ def _corpus(
     languages: frozenset[str],
     rows: Callable[[], Iterator[dict[str, str]]],
     n_row: int,
+    documents: Path | None,
 ) -> Corpus:
     rows_per_page = max(1, min(_MAX_LINES_PER_PAGE, n_row // _MIN_PAGES))
 
-    def paragraphs() -> Iterator[Paragraph]:
-        for number, row in enumerate(rows()):
-            sentences = {language: [text] for language, text in row.items()}
-            yield Paragraph(str(number // rows_per_page), sentences)
+    def pages() -> Iterator[str]:
+        if documents is None:
+            return (str(number // rows_per_page) for number in range(n_row))
+        return (line.strip() for line in iterate_lines(documents))
 
-    return Corpus(name, _LICENCE, _DOMAIN, {}, languages, paragraphs)
+    def paragraphs() -> Iterator[Paragraph]:
+        for page, row in zip(pages(), rows(), strict=True):
+            yield Paragraph(page, {language: [text] for language, text in row.items()})
+
+    has_documents = documents is not None
+    return Corpus(name, _LICENCE, _DOMAIN, {}, languages, paragraphs, has_documents)
 
 
 def _candidates(where: str, language: str) -> list[Path]:

@@ -32,6 +32,11 @@ def test_source_and_first_reference_are_read(
     rows = [paragraph.sentences for paragraph in corpus.paragraphs()]
     assert rows == [{"en": ["a"], "de": ["A"]}, {"en": ["b"], "de": ["B"]}]
     assert corpus.name == f"sacrebleu {name}"
+    assert not corpus.has_documents
+    _write(cache, name, f"{stem}.en-de.docid", "bbc.1\nbbc.2\n")
+    corpus = read_sacrebleu(name, ("en", "de"))
+    assert corpus.has_documents
+    assert [paragraph.page for paragraph in corpus.paragraphs()] == ["bbc.1", "bbc.2"]
 
 
 @pytest.mark.usefixtures("cache")

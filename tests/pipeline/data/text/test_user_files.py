@@ -71,6 +71,45 @@ def test_neighbouring_lines_of_long_files_are_of_one_page(
     assert not corpus.has_documents
 
 
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("news", "news.docid"), ("news", "news.docid.gz"), ("{lang}/news.txt", "docid/news.txt")],
+)
+def test_file_of_documents_names_the_page_of_each_line(
+    tmp_path: Path, where: str, name: str
+) -> None:
+    for side in ("en", "de"):
+        path = tmp_path / (where.replace("{lang}", side) if "{" in where else f"{where}.{side}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{side} 1\n{side} 2\n{side} 3\n")
+    documents = b"bbc.1\r\nbbc.1 \nno: 2\n"
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(gzip.compress(documents) if name.endswith("gz") else documents)
+    corpus = read_user_files("mine", str(tmp_path / where), ["en", "de"], [])
+    assert corpus.has_documents
+    assert corpus.languages == {"en", "de"}
+    assert [row.page for row in corpus.paragraphs()] == ["bbc.1", "bbc.1", "no: 2"]
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ("a\n", r"news\.docid: must name the document of each line of .*news\.en \(got 1 lines"),
+        ("a\nb\nc\n", r"\(got 3 lines for 2\)\. Correct the file, or remove it"),
+        ("", r"\(got 0 lines for 2\)"),
+        ("a\n \n", r"news\.docid, line 2: names no document\. Complete the file"),
+    ],
+)
+def test_file_of_documents_that_does_not_fit_is_refused(
+    tmp_path: Path, documents: str, message: str
+) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"news.{side}").write_text("1\n2\n")
+    (tmp_path / "news.docid").write_text(documents)
+    with pytest.raises(DataError, match=message):
+        read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
+
+
 def _write(path: Path, content: str) -> Path:
     path.write_bytes(content.encode())
     return path
