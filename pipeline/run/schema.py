@@ -113,6 +113,9 @@ class DataConfig:
     max_words: int = _at_least(1)
     dev_sentences: int = _at_least(1)
     test_sentences: int = _at_least(1)
+    max_sentences_per_page: int | None = _rule(
+        "null or at least 1", lambda value: value is None or value >= 1
+    )
     train_sentences: int | None = _rule(
         "null or at least 1", lambda value: value is None or value >= 1
     )

@@ -134,48 +134,87 @@ class SpooledSentences:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Test and dev sentences, and the pages that must be kept out of training."""
+    """Test and dev sentences, and the pages that must be kept out of training.
+
+    `n_over_page_limit`: number of sentences on these pages that are in no set, since their page
+    has enough sentences without them.
+    """
 
     test: list[AlignedSentence]
     dev: list[AlignedSentence]
     pages: frozenset[str]
+    n_over_page_limit: int = 0
 
 
 def hold_out(
-    sentences: Iterable[AlignedSentence], test_sentences: int, dev_sentences: int, seed: int
+    sentences: Iterable[AlignedSentence],
+    test_sentences: int,
+    dev_sentences: int,
+    max_sentences_per_page: int | None,
+    seed: int,
 ) -> HeldOut:
     """Hold out whole pages until the test and dev sets are full.
 
-    Pages are taken in the order of a seeded hash of their name. A full set is cut to its size; the
-    sentences cut off belong to a held-out page and are in no set. The sets of a small corpus may be
-    shorter than requested. The sentences of a page must be adjacent. Memory holds little more than
-    the held-out sentences.
+    Pages are taken in the order of a seeded hash of their name. A set has at most
+    `max_sentences_per_page` of each, chosen by a seeded hash of their text; None: all. A full set
+    is cut to its size. The sentences that are left out belong to a held-out page and are in no set.
+    The sets of a small corpus may be shorter than requested. Memory holds little more than the
+    held-out sentences.
     """
-    pages = iter(_first_pages(sentences, test_sentences + dev_sentences, seed))
+    pages = iter(
+        _first_pages(sentences, test_sentences + dev_sentences, max_sentences_per_page, seed)
+    )
     sets: list[list[AlignedSentence]] = []
     held_out_pages: set[str] = set()
+    n_over_page_limit = 0
     for size in (test_sentences, dev_sentences):
         filled: list[AlignedSentence] = []
         while len(filled) < size and (page := next(pages, None)) is not None:
-            filled += page
-            held_out_pages.add(page[0].page)
+            filled += page.sentences
+            held_out_pages.add(page.sentences[0].page)
+            n_over_page_limit += page.n_over_limit
         sets.append(filled[:size])
-    return HeldOut(test=sets[0], dev=sets[1], pages=frozenset(held_out_pages))
+    return HeldOut(sets[0], sets[1], frozenset(held_out_pages), n_over_page_limit)
+
+
+@dataclass
+class _Page:
+    sentences: list[AlignedSentence]
+    n_over_limit: int = 0
+
+    def add(self, sentences: Iterable[AlignedSentence], limit: int | None, seed: int) -> None:
+        """Add sentences; beyond the limit, keep those with the first hashes, in order."""
+        self.sentences += sentences
+        if limit is not None and len(self.sentences) > limit:
+            order = [_hash(seed, *sentence.text.values()) for sentence in self.sentences]
+            first = heapq.nsmallest(limit, range(len(order)), key=order.__getitem__)
+            self.n_over_limit += len(order) - limit
+            self.sentences = [self.sentences[index] for index in sorted(first)]
 
 
 def _first_pages(
-    sentences: Iterable[AlignedSentence], n_sentence: int, seed: int
-) -> list[list[AlignedSentence]]:
+    sentences: Iterable[AlignedSentence], n_sentence: int, limit: int | None, seed: int
+) -> list[_Page]:
     """Return the first pages in hash order, with enough sentences for both sets."""
-    heap: list[tuple[int, int, list[AlignedSentence]]] = []
+    pages: dict[str, _Page] = {}
+    heap: list[tuple[int, str]] = []
     n_held = n_largest = 0
-    for number, (name, content) in enumerate(groupby(sentences, key=lambda row: row.page)):
-        page = list(content)
-        order = int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest())
-        heapq.heappush(heap, (-order, number, page))
-        n_held += len(page)
-        n_largest = max(n_largest, len(page))
+    # The lines of a document need not be adjacent. A page that left the heap may come back, but
+    # the pages before it have enough sentences, so that it leaves again.
+    for name, content in groupby(sentences, key=lambda row: row.page):
+        if name not in pages:
+            pages[name] = _Page([])
+            heapq.heappush(heap, (-_hash(seed, name), name))
+        page = pages[name]
+        n_held -= len(page.sentences)
+        page.add(content, limit, seed)
+        n_held += len(page.sentences)
+        n_largest = max(n_largest, len(page.sentences))
         # Cutting the first set to its size may waste up to one page.
-        while heap and n_held - len(heap[0][2]) >= n_sentence + n_largest:
-            n_held -= len(heapq.heappop(heap)[2])
-    return [page for _, _, page in sorted(heap, key=lambda entry: -entry[0])]
+        while heap and n_held - len(pages[heap[0][1]].sentences) >= n_sentence + n_largest:
+            n_held -= len(pages.pop(heapq.heappop(heap)[1]).sentences)
+    return [pages[name] for _, name in sorted(heap, reverse=True)]
+
+
+def _hash(seed: int, *texts: str) -> int:
+    return int.from_bytes(hashlib.sha256(":".join([str(seed), *texts]).encode()).digest())

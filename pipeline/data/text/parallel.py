@@ -25,6 +25,7 @@ from pipeline.data.text.sources import (
     first_sentences,
     other_pair_sentences,
     own_sentences,
+    page_limit,
     read_task_text,
 )
 from pipeline.errors import DataError
@@ -86,6 +87,7 @@ def make_parallel_data(
         counts["split"]["train_dropped_over_train_sentences"] = n_distinct - len(train)
     split = counts.setdefault("split", {})
     split["held_out_pages"] = len(held_out.pages)
+    split["held_out_over_max_sentences_per_page"] = held_out.n_over_page_limit
     split |= {name: len(sentences) for name, sentences in sets.items()}
     for step, numbers in counts.items():
         _log.info("%s: %s", step, ", ".join(f"{name} {n}" for name, n in numbers.items()))
@@ -106,6 +108,7 @@ def _held_out(
             clean(aligned, rules, steps["clean_held_out"]),
             0 if text.test else data.test_sentences,
             0 if text.dev else data.dev_sentences,
+            page_limit(data, text.main),
             seed,
         )
         counts |= {step: dict(numbers) for step, numbers in steps.items()}
@@ -116,7 +119,7 @@ def _held_out(
             numbers: Counter[str] = Counter()
             sets[name] = first_sentences(corpus, max_sentences, numbers)
             counts[f"given_{name}"] = dict(numbers)
-    return HeldOut(sets["test"], sets["dev"], drawn.pages)
+    return replace(drawn, test=sets["test"], dev=sets["dev"])
 
 
 def _own_sets(
@@ -195,6 +198,7 @@ def _refuse_empty_sets(data: DataConfig, text: TaskText, sets: Mapping[str, Size
             raise DataError(
                 f"{text.main.name}: no sentence is left for the {name} set (data.min_words="
                 f"{data.min_words}, data.max_words={data.max_words}, data.test_sentences="
-                f"{data.test_sentences}, data.dev_sentences={data.dev_sentences}). Change these "
+                f"{data.test_sentences}, data.dev_sentences={data.dev_sentences}, "
+                f"data.max_sentences_per_page={data.max_sentences_per_page}). Change these "
                 f"settings, or give more text."
             )

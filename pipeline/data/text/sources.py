@@ -149,9 +149,11 @@ def own_sentences(
     aligned = align(corpus.paragraphs(), sorted(corpus.languages), counts)
     # The profile is learnt from this corpus, because its common words may be rare in training.
     own_rules = replace(rules, languages=learn_profile(corpus))
-    drawn = hold_out(clean(aligned, own_rules, counts), data.test_sentences, 0, seed).test
-    counts["sentences_in_the_set"] = len(drawn)
-    return OwnSentences(corpus, drawn, dict(counts))
+    cleaned = clean(aligned, own_rules, counts)
+    drawn = hold_out(cleaned, data.test_sentences, 0, page_limit(data, corpus), seed)
+    counts["dropped_over_max_sentences_per_page"] = drawn.n_over_page_limit
+    counts["sentences_in_the_set"] = len(drawn.test)
+    return OwnSentences(corpus, drawn.test, dict(counts))
 
 
 def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentences | str:
@@ -162,6 +164,12 @@ def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentence
     counts: Counter[str] = Counter()
     sentences = first_sentences(corpus, data.test_sentences, counts)
     return OwnSentences(corpus, sentences, dict(counts))
+
+
+def page_limit(data: DataConfig, corpus: Corpus) -> int | None:
+    """Return the number of sentences that a set may draw from one page of a corpus; None: all."""
+    # Blocks of lines are no documents, and holding out more of them would cost training text.
+    return data.max_sentences_per_page if corpus.has_documents else None
 
 
 def first_sentences(

@@ -68,7 +68,7 @@ SENTENCES = [
 
 
 def test_sets_have_their_size_and_share_no_page() -> None:
-    held = hold_out(SENTENCES, test_sentences=10, dev_sentences=7, seed=0)
+    held = hold_out(SENTENCES, 10, 7, None, seed=0)
     assert (len(held.test), len(held.dev)) == (10, 7)
     test_pages = {sentence.page for sentence in held.test}
     dev_pages = {sentence.page for sentence in held.dev}
@@ -77,13 +77,40 @@ def test_sets_have_their_size_and_share_no_page() -> None:
 
 
 def test_same_seed_holds_out_the_same_pages_in_any_order() -> None:
-    pages = hold_out(SENTENCES, 10, 7, seed=0).pages
-    assert hold_out(SENTENCES[::-1], 10, 7, seed=0).pages == pages
-    assert hold_out(SENTENCES, 10, 7, seed=1).pages != pages
+    pages = hold_out(SENTENCES, 10, 7, None, seed=0).pages
+    assert hold_out(SENTENCES[::-1], 10, 7, None, seed=0).pages == pages
+    assert hold_out(SENTENCES, 10, 7, None, seed=1).pages != pages
+
+
+def test_limit_per_page_spreads_a_set_over_more_pages_which_are_held_out_whole() -> None:
+    unlimited = hold_out(SENTENCES, 12, 8, None, seed=0)
+    held = hold_out(SENTENCES, 12, 8, 2, seed=0)
+    assert (len(held.test), len(held.dev)) == (12, 8)
+    assert set(Counter(sentence.page for sentence in held.test + held.dev).values()) == {2}
+    assert (len(unlimited.pages), len(held.pages)) == (5, 10)
+    assert unlimited.pages < held.pages
+    assert (unlimited.n_over_page_limit, held.n_over_page_limit) == (0, 20)
+
+
+def test_choice_within_a_page_is_seeded_and_keeps_the_order_of_the_text() -> None:
+    held = hold_out(SENTENCES, 12, 8, 2, seed=0)
+    positions = [SENTENCES.index(sentence) for sentence in held.test]
+    pairs = list(zip(positions[::2], positions[1::2], strict=True))
+    assert all(first < second for first, second in pairs)
+    assert {position % 4 for position in positions} == {0, 1, 2, 3}  # not always the first two
+    reverse = hold_out(SENTENCES[::-1], 12, 8, 2, seed=0)
+    assert sorted(map(SENTENCES.index, reverse.test)) == sorted(positions)
+    assert held == hold_out(SENTENCES, 12, 8, 2, seed=0) != hold_out(SENTENCES, 12, 8, 2, seed=1)
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_document_whose_lines_are_not_adjacent_is_held_out_as_one(limit: int | None) -> None:
+    scattered = [sentence for first in range(4) for sentence in SENTENCES[first::4]]
+    assert hold_out(scattered, 10, 7, limit, seed=0) == hold_out(SENTENCES, 10, 7, limit, seed=0)
 
 
 def test_small_corpus_gives_smaller_sets() -> None:
-    held = hold_out(SENTENCES[:8], test_sentences=5, dev_sentences=5, seed=0)
+    held = hold_out(SENTENCES[:8], 5, 5, None, seed=0)
     assert (len(held.test), len(held.dev)) == (5, 0)
 
 
@@ -103,13 +130,13 @@ def test_memory_holds_few_pages_of_a_corpus_of_any_length() -> None:
             most = max(most, len(alive))
             yield AlignedSentence(page, {"en": "a sentence"})
 
-    held = hold_out(corpus(), test_sentences=20, dev_sentences=10, seed=0)
+    held = hold_out(corpus(), 20, 10, None, seed=0)
     assert (len(held.test), len(held.dev)) == (20, 10)
     assert most < 50
 
 
 def test_empty_corpus_holds_out_no_page() -> None:
-    held = hold_out(SENTENCES, test_sentences=0, dev_sentences=0, seed=0)
+    held = hold_out(SENTENCES, 0, 0, None, seed=0)
     assert (held.test, held.dev, held.pages) == ([], [], frozenset())
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 from pipeline.data.text.cleaning import NearDuplicates
@@ -9,7 +10,9 @@ from pipeline.data.text.parallel import ParallelData, make_parallel_data
 from pipeline.run.settings import DataConfig, TaskConfig
 
 
-def _make(packages: Path, downloads: Path, target: str, jaccard: float = 1) -> ParallelData:
+def _make(
+    packages: Path, downloads: Path, target: str, jaccard: float = 1, page_limit: int | None = None
+) -> ParallelData:
     data = DataConfig(
         source="libreoffice",
         downloads=str(downloads),
@@ -19,6 +22,7 @@ def _make(packages: Path, downloads: Path, target: str, jaccard: float = 1) -> P
         max_words=12,
         dev_sentences=5,
         test_sentences=7,
+        max_sentences_per_page=page_limit,
         train_sentences=None,
         near_duplicate_jaccard=jaccard,
     )
@@ -41,6 +45,20 @@ def test_training_shares_no_page_with_test_and_dev(help_packages: Path, tmp_path
     data = _make(help_packages, tmp_path, "de")
     held_out = {sentence.page for sentence in data.test + data.dev}
     assert not held_out & {sentence.page for sentence in data.train}
+
+
+def test_sentences_over_the_page_limit_are_in_no_set(help_packages: Path, tmp_path: Path) -> None:
+    data = _make(help_packages, tmp_path, "de", page_limit=2)
+    pages = Counter(sentence.page for sentence in data.test + data.dev)
+    assert max(pages.values()) == 2
+    assert (len(data.test), len(data.dev)) == (7, 5)
+    assert not pages.keys() & {sentence.page for sentence in data.train}
+    split = data.counts["split"]
+    assert split["held_out_pages"] == len(pages)
+    assert split["held_out_over_max_sentences_per_page"] > 0
+    assert split["train_dropped_held_out_page"] >= (
+        split["held_out_over_max_sentences_per_page"] + len(data.test) + len(data.dev)
+    )
 
 
 def test_near_duplicates_of_held_out_sentences_are_dropped_and_counted(
@@ -73,6 +91,7 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
         max_words=40,
         dev_sentences=5,
         test_sentences=7,
+        max_sentences_per_page=None,
         train_sentences=None,
         near_duplicate_jaccard=0.99,
     )

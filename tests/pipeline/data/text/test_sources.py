@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.data.text.cleaning import CleaningRules
-from pipeline.data.text.sources import OwnSentences, own_sentences, read_task_text
+from pipeline.data.text.sources import OwnSentences, own_sentences, page_limit, read_task_text
 from pipeline.errors import DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import CONF, DataConfig, typed
@@ -67,6 +68,7 @@ def _make(
         packages=None if packages is None else str(packages),
         pin=False,
         test_sentences=most,
+        max_sentences_per_page=settings.pop("max_sentences_per_page", None),
         librispeech=settings.pop("librispeech", None),
     )
     languages = settings.pop("languages", LANGUAGES)
@@ -90,6 +92,20 @@ def test_sets_of_another_corpus_are_cleaned_and_limited(
     assert len(own.sentences) == own.counts["sentences_in_the_set"] == 5
     assert set(own.sentences[0].text) == {"de", "en", "fr"}
     assert own.counts["kept"] == 24
+
+
+def test_drawn_sets_have_a_limit_per_page_if_pages_are_documents(
+    help_packages: Path, tmp_path: Path
+) -> None:
+    drawn = {"kind": "spoken", "librispeech_subset": "test-clean"}
+    own = _make(tmp_path, help_packages, 50, max_sentences_per_page=3, **drawn)
+    assert isinstance(own, OwnSentences)
+    n_page = len({sentence.page for sentence in own.sentences})
+    assert len(own.sentences) == 3 * n_page
+    assert own.counts["dropped_over_max_sentences_per_page"] == 24 - len(own.sentences)
+    data = DataConfig(max_sentences_per_page=3)
+    assert page_limit(data, own.corpus) == 3
+    assert page_limit(data, replace(own.corpus, has_documents=False)) is None
 
 
 def test_spoken_set_without_folder_and_stand_in_is_absent(tmp_path: Path) -> None:
