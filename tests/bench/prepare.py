@@ -41,10 +41,10 @@ def measure() -> list[Measurement]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         prefix = str(_write(folder / "text", N_LINE))
-        rules, index = learnt(prefix)
+        rules, indices = learnt(prefix)
         reading, filtering = alternating_seconds(
             lambda: sum(1 for _ in _read(prefix)),
-            lambda: sum(1 for _ in filtered(prefix, rules, index)),
+            lambda: sum(1 for _ in filtered(prefix, rules, indices)),
         )
         peaks = [_peak_bytes(str(_write(folder / f"{n}", n))) for n in (N_LINE, 4 * N_LINE)]
     pairs = f"pairs of {N_LINE}, near-duplicates of {N_HELD_OUT}"
@@ -60,17 +60,19 @@ def measure() -> list[Measurement]:
     ]
 
 
-def learnt(prefix: str) -> tuple[CleaningRules, NearDuplicates]:
+def learnt(prefix: str) -> tuple[CleaningRules, dict[str, NearDuplicates]]:
     """Return the state of the filters before the first line: languages and held-out sentences."""
     corpus = read_user_files("bench", prefix, ["en", "de"], [])
     rules = CleaningRules("en", 3, 40, learn_profile(corpus))
-    return rules, NearDuplicates(_held_out(prefix), 0.8)
+    return rules, {side: NearDuplicates(_held_out(prefix, side), 0.8) for side in ("en", "de")}
 
 
-def filtered(prefix: str, rules: CleaningRules, index: NearDuplicates) -> Iterator[AlignedSentence]:
+def filtered(
+    prefix: str, rules: CleaningRules, indices: dict[str, NearDuplicates]
+) -> Iterator[AlignedSentence]:
     """Apply every filter to the pairs at a prefix, as for the training text of a task."""
     for sentence in clean(_read(prefix), rules, Counter()):
-        if not index.has_near(sentence.text["en"]):
+        if not any(index.has_near(sentence.text[side]) for side, index in indices.items()):
             yield sentence
 
 
@@ -96,10 +98,10 @@ def _write(prefix: Path, n_line: int) -> Path:
     return prefix
 
 
-def _held_out(prefix: str) -> list[str]:
-    corpus = read_user_files("bench", prefix, ["en"], [])
+def _held_out(prefix: str, side: str) -> list[str]:
+    corpus = read_user_files("bench", prefix, [side], [])
     every = N_LINE // N_HELD_OUT
-    lines = (paragraph.sentences["en"][0] for paragraph in corpus.paragraphs())
+    lines = (paragraph.sentences[side][0] for paragraph in corpus.paragraphs())
     return [line for number, line in enumerate(lines) if number % every == 0][:N_HELD_OUT]
 
 

@@ -80,7 +80,10 @@ def make_parallel_data(
         sets["train"] = train
         pair_rules = replace(rules, pivot=rules.pivot if rules.pivot in pair else pair[0])
         kept_away = [sentence for test_set in own.values() for sentence in test_set.sentences]
-        _fill(train, data, text.train, pair_rules, held_out, kept_away, counts)
+        near_duplicates = _near_duplicates(
+            pair, [*held_out.test, *held_out.dev, *kept_away], data.near_duplicate_jaccard
+        )
+        _fill(train, text.train, pair_rules, held_out.pages, near_duplicates, counts)
         n_distinct = len(train)
         if data.train_sentences is not None:
             train.choose(data.train_sentences, seed)
@@ -146,48 +149,58 @@ def _own_sets(
     return own, absent
 
 
+def _near_duplicates(
+    pair: tuple[str, str], held_out: list[AlignedSentence], jaccard: float
+) -> dict[str, NearDuplicates]:
+    """Return an index of the held-out text in each language of the pair: sources and references."""
+    return {
+        language: NearDuplicates(
+            [sentence.text[language] for sentence in held_out if language in sentence.text], jaccard
+        )
+        for language in pair
+    }
+
+
 def _fill(
     train: SpooledSentences,
-    data: DataConfig,
     corpus: Corpus,
     rules: CleaningRules,
-    held_out: HeldOut,
-    kept_away: list[AlignedSentence],
+    held_out_pages: frozenset[str],
+    near_duplicates: Mapping[str, NearDuplicates],
     counts: dict[str, Counts],
 ) -> None:
     """Write the training sentences: clean, on no held-out page, and near no held-out sentence."""
-    near_duplicates = NearDuplicates(
-        [
-            sentence.text[rules.pivot]
-            for sentence in (*held_out.test, *held_out.dev, *kept_away)
-            if rules.pivot in sentence.text
-        ],
-        data.near_duplicate_jaccard,
-    )
     steps: dict[str, Counter[str]] = {
         name: Counter() for name in ("align_train", "clean_train", "split")
     }
     aligned = align(corpus.paragraphs(), train.languages, steps["align_train"])
     cleaned = clean(aligned, rules, steps["clean_train"])
-    train.write(_apart(cleaned, held_out.pages, near_duplicates, rules.pivot, steps["split"]))
+    train.write(_apart(cleaned, held_out_pages, near_duplicates, steps["split"]))
     counts |= {step: dict(numbers) for step, numbers in steps.items()}
 
 
 def _apart(
     sentences: Iterable[AlignedSentence],
     held_out_pages: frozenset[str],
-    near_duplicates: NearDuplicates,
-    pivot: str,
+    near_duplicates: Mapping[str, NearDuplicates],
     counts: Counter[str],
 ) -> Iterator[AlignedSentence]:
-    """Drop sentences on held-out pages and near-duplicates, and add their numbers to `counts`."""
-    for name in ("train_dropped_held_out_page", "train_dropped_near_duplicate"):
-        counts[name] += 0
+    """Drop sentences on held-out pages, and those with a near-duplicate on any side.
+
+    Adds their numbers to `counts`; a sentence counts once, under the first side that is near.
+    """
+    counts["train_dropped_held_out_page"] += 0
+    for language in near_duplicates:
+        counts[f"train_dropped_near_duplicate_{language}"] += 0
     for sentence in sentences:
         if sentence.page in held_out_pages:
             counts["train_dropped_held_out_page"] += 1
-        elif near_duplicates.has_near(sentence.text[pivot]):
-            counts["train_dropped_near_duplicate"] += 1
+            continue
+        near = (
+            side for side, index in near_duplicates.items() if index.has_near(sentence.text[side])
+        )
+        if (first := next(near, None)) is not None:
+            counts[f"train_dropped_near_duplicate_{first}"] += 1
         else:
             yield sentence
 

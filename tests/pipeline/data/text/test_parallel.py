@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline.data.text.cleaning import NearDuplicates
 from pipeline.data.text.corpus import SpooledSentences
 from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.run import settings as config
 from pipeline.run.settings import DataConfig, TaskConfig
 
 
@@ -65,11 +66,54 @@ def test_near_duplicates_of_held_out_sentences_are_dropped_and_counted(
     help_packages: Path, tmp_path: Path
 ) -> None:
     loose, strict = (_make(help_packages, tmp_path, "de", jaccard) for jaccard in (1, 0.7))
-    held_out = [sentence.text["en"] for sentence in strict.test + strict.dev]
-    index = NearDuplicates(held_out, 0.7)
-    assert not any(index.has_near(sentence.text["en"]) for sentence in strict.train)
-    dropped = strict.counts["split"]["train_dropped_near_duplicate"]
-    assert dropped == len(loose.train) - len(strict.train) > 0
+    for language in ("en", "de"):
+        index = NearDuplicates([row.text[language] for row in strict.test + strict.dev], 0.7)
+        assert not any(index.has_near(sentence.text[language]) for sentence in strict.train)
+    split = strict.counts["split"]
+    dropped = [split[f"train_dropped_near_duplicate_{language}"] for language in ("en", "de")]
+    assert sum(dropped) == len(loose.train) - len(strict.train) > 0
+
+
+def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: Path) -> None:
+    far = [(f"sentence {letter} is far", f"Satz {letter} ist weit weg") for letter in "abcdef"]
+    texts = {
+        "test": [("This test is held out", "Dieser Test ist reserviert")],
+        "dev": [("Developing needs text too", "Entwickeln braucht auch Text")],
+        "own": [("Some medical text here", "Ein medizinischer Text hier")],
+        "train": [
+            *far,
+            ("this test is held out", "Etwas ganz anderes steht da"),
+            ("Unlike words stand here", "dieser Test ist reserviert"),
+            ("Other words stand here", "Entwickeln braucht auch Text"),
+            ("More words stand here", "Ein medizinischer Text hier"),
+            ("Developing needs text too.", "Entwickeln braucht auch Text."),
+        ],
+    }
+    for name, rows in texts.items():
+        for number, language in enumerate(("en", "de")):
+            lines = [row[number] for row in rows]
+            (tmp_path / f"{name}.{language}").write_text("\n".join([*lines, ""]))
+    data = DataConfig(
+        source="files",
+        corpus="mine",
+        downloads=str(tmp_path),
+        **{name: str(tmp_path / name) for name in ("train", "dev", "test")},  # type: ignore[arg-type]
+        min_words=3,
+        max_words=12,
+        dev_sentences=5,
+        test_sentences=5,
+        max_sentences_per_page=None,
+        train_sentences=None,
+        near_duplicate_jaccard=1,
+    )
+    own = config.TestSetConfig(kind="files", corpus="own", path=str(tmp_path / "own"))
+    task = TaskConfig(name="t", source_language="en", target_language="de", test_sets={"MED": own})
+    train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en"])
+    parallel = make_parallel_data(data, task, {"en", "de"}, 0, train)
+    assert [(row.text["en"], row.text["de"]) for row in parallel.train] == far
+    split = parallel.counts["split"]
+    assert split["train_dropped_near_duplicate_en"] == 2
+    assert split["train_dropped_near_duplicate_de"] == 3
 
 
 _NO_DIGITS = str.maketrans("0123456789", "ghijklmnop")
