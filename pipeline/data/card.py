@@ -13,7 +13,7 @@ from pipeline.data.speech.prepared import PreparedSet
 from pipeline.data.text.cleaning import RULES
 from pipeline.data.text.corpus import AlignedSentence, Corpus
 from pipeline.data.text.parallel import ParallelData
-from pipeline.data.text.test_sets import Row
+from pipeline.data.text.test_sets import Row, count_groups
 from pipeline.run.settings import TaskConfig
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
@@ -111,10 +111,16 @@ def text_card(
             [tuple(row.values()) for row in text_sizes(subsets)],
         ),
         "## Test sets",
+        "Groups are the documents that sentences are from, such as pages.",
         _table(
-            ("Role", "What stands for it", "How it is made", "Used in", "Rows"),
+            ("Role", "What stands for it", "How it is made", "Used in", "Sentences", "Groups"),
             [
-                (*_test_set_cells(task, role), ", ".join(task.test_sets[role].regimes), len(rows))
+                (
+                    *_test_set_cells(task, role),
+                    ", ".join(task.test_sets[role].regimes),
+                    len(rows),
+                    count_groups(rows) or "not known",
+                )
                 for role, rows in sets.items()
             ],
         ),

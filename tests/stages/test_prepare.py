@@ -76,7 +76,9 @@ def test_manifest_has_counts_versions_and_hashes(prepared: Path) -> None:
     split = counts["split"]
     assert (split["test"], split["dev"]) == (8, 6)
     assert split["train"] + split["train_dropped_held_out_page"] == 81
-    assert counts["test_sets"]["newstest14"]["rows"] == 8
+    rows = read_rows(prepared / "test" / "newstest14.jsonl")
+    size = counts["test_sets"]["newstest14"]
+    assert (size["rows"], size["groups"]) == (8, len({row.group for row in rows}))
 
 
 def test_sets_share_the_held_out_sentences(prepared: Path) -> None:
@@ -198,6 +200,9 @@ def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     assert [row.source for row in rows] == unusual
     assert [row.reference for row in rows] == unusual
     assert {row.group for row in rows} == {None}  # the documents of the lines are not known
+    sizes = Artifact(folder, "prepare").description["counts"]["test_sets"]
+    assert sizes["newstest14"]["groups"] is None
+    assert sizes["MED"]["groups"] > 1
     assert rows[1].source_pieces == rows[2].source_pieces == []
     assert len(rows[6].source_pieces) >= 5000
     absent = Artifact(folder, "prepare").description["absent_sets"]

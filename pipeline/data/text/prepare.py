@@ -17,6 +17,7 @@ from pipeline.data.text.parallel import ParallelData, make_parallel_data
 from pipeline.data.text.test_sets import (
     HeldOutText,
     Row,
+    count_groups,
     languages_needed,
     make_rows,
     reason_absent,
@@ -106,8 +107,11 @@ def _write_splits(
 
 def _set_counts(
     sets: dict[str, list[Row]], parallel: ParallelData, vocabulary: set[str]
-) -> dict[str, dict[str, int]]:
-    """Count the rows, left-out sentences, source subwords and unknown subwords of each set."""
+) -> dict[str, dict[str, int | None]]:
+    """Count the rows, groups, left-out sentences, source subwords and unknown ones of each set.
+
+    The number of groups is None if they are not known.
+    """
     counts = {}
     for role, rows in sets.items():
         subwords = [subword for row in rows for subword in row.source_pieces]
@@ -115,6 +119,7 @@ def _set_counts(
         n_sentence = len(own.sentences if own else parallel.test)
         counts[role] = {
             "rows": len(rows),
+            "groups": count_groups(rows),
             "left_out": n_sentence - len(rows),
             "source_pieces": len(subwords),
             "unknown_source_pieces": sum(subword not in vocabulary for subword in subwords),

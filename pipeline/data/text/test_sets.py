@@ -75,6 +75,12 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
             file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
+def count_groups(rows: Iterable[Row]) -> int | None:
+    """Return the number of groups of a set; None if they are not known."""
+    groups = {row.group for row in rows}
+    return None if None in groups else len(groups)
+
+
 def languages_needed(task: TaskConfig) -> set[str]:
     """Return the languages of the task and of its test sets."""
     languages = {task.source_language, task.target_language}

@@ -53,6 +53,13 @@ def test_synthetic_sets_are_marked_and_absent_sets_have_a_reason() -> None:
     assert "LTO is absent: there is no folder." in _card()
 
 
+def test_sizes_of_test_sets_are_sentences_and_groups() -> None:
+    table = _card().partition("## Test sets")[2].partition("##")[0]
+    assert "| Used in | Sentences | Groups |" in table
+    assert "| search | 5 | 3 |" in table
+    assert "| search | 1 | not known |" in table
+
+
 def test_counts_have_one_column_per_text() -> None:
     lines = _card().split("\n")
     assert "| Count | train | MED |" in lines
