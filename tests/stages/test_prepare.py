@@ -209,6 +209,44 @@ def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     assert absent["L-FR"] == absent["L-FREN"] == "my own text has no side in fr"
 
 
+def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_changed(
+    help_packages: Path, tmp_path: Path
+) -> None:
+    texts = {
+        "train": [f"the {row} green doors of house {row} open" for row in range(60)],
+        # Nothing changes a blank line, no letter of 3.5 is misspelt, and one word is not cut short.
+        "test": ["open the green doors", "", "the", "3.5", "green house", "doors of the house"],
+    }
+    for name, lines in texts.items():
+        backwards = [" ".join(line.split()[::-1]) for line in lines]
+        for side, text in (("en", lines), ("de", backwards)):
+            (tmp_path / f"{name}.{side}").write_text("\n".join([*text, ""]))
+    (tmp_path / "test.docid").write_text("a\na\nb\nb\nc\nc\n")
+    sources = [f"data.{name}='{tmp_path / name}'" for name in texts]
+    user_text = ["data.source=files", "data.corpus=mine", "data.vocabulary_size=64"]
+    prepare(_settings(tmp_path, help_packages, *user_text, *sources))
+    folder = tmp_path / "prepare" / "nmt_ende" / "test"
+    baseline = read_rows(folder / "newstest14.jsonl")
+    assert [row.group for row in baseline] == [f"mine:{page}" for page in "aabbcc"]
+    row_of = {row.original: row for row in baseline}
+    assert len(row_of) == len(baseline) == 6
+    for role in ("PRM", "TYPO", "CUT"):
+        rows = read_rows(folder / f"{role}.jsonl")
+        pairs = [(row, row_of[row.original]) for row in rows]
+        assert [row.id for row in rows] == list(range(len(rows)))
+        assert any(row.id != original.id for row, original in pairs)
+        assert [original.id for _, original in pairs] == sorted({row.id for _, row in pairs})
+        for row, original in pairs:
+            assert row.group == original.group
+            assert row.source != original.source
+            if role == "PRM":
+                assert sorted(row.source_pieces) == sorted(original.source_pieces)
+            elif role == "TYPO":
+                assert row.reference == original.reference
+            else:
+                assert original.source.startswith(row.source)
+
+
 def test_settings_of_user_text_must_agree(help_packages: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.train: must be set if data\.source is files"):
         _settings(tmp_path, help_packages, "data.source=files")
