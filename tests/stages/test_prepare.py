@@ -125,6 +125,35 @@ def test_empty_train_set_is_refused_and_leaves_no_folder(
     assert list((tmp_path / "prepare").iterdir()) == []
 
 
+def _names(folder: Path, role: str) -> tuple[list[str | None], list[str | None]]:
+    """Return the groups and originals of a test set."""
+    rows = read_rows(folder / "test" / f"{role}.jsonl")
+    return [row.group for row in rows], [row.original for row in rows]
+
+
+def test_groups_and_originals_are_shared_by_sets_of_the_same_sentences_only(
+    prepared: Path, help_packages: Path, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.en").write_text(f"text {name}\n")
+    sets = [
+        f"+task.test_sets.{role}={{kind: files, corpus: mine, path: '{tmp_path / name}'}}"
+        for role, name in (("ONE", "one"), ("TWO", "two"))
+    ]
+    prepare(_settings(tmp_path, help_packages, "task=nmt_enfr", *sets))
+    french = tmp_path / "prepare" / "nmt_enfr"
+    held_out = _names(french, "newstest14")
+    for role in ("L-FR", "L-DE", "L-DEEN", "L-ENEN", "L-FRFR"):
+        assert _names(french, role) == held_out
+    for role in ("newstest14", "MED", "LTC", "L-DE"):
+        assert _names(french, role) == _names(prepared, role)
+    apart = [held_out, *(_names(french, role) for role in ("MED", "LTC", "ONE", "TWO"))]
+    for kind in (0, 1):
+        names = [set(both[kind]) - {None} for both in apart]
+        assert len(set().union(*names)) == sum(map(len, names))
+    assert apart[-2:] == [([None], ["mine:0"]), ([None], ["mine (TWO):0"])]
+
+
 def test_both_language_pairs_share_their_sentences(
     prepared: Path, help_packages: Path, tmp_path: Path
 ) -> None:
@@ -296,3 +325,7 @@ def test_missing_language_comes_from_the_test_set_of_another_pair(
     assert [row.reference for row in flipped] == [None] * 3  # no German is known for them
     assert [row.reference for row in forced] == [f"en-fr en line {row} here" for row in range(3)]
     assert german[0].source == "en-de de line 0 here"
+    originals = [row.original for row in flipped]
+    assert originals == [row.original for row in forced]
+    assert originals == [f"sacrebleu wmt14 en-fr:{row}" for row in range(3)]
+    assert german[0].original == "sacrebleu wmt14 en-de:0"

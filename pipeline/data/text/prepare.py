@@ -76,13 +76,18 @@ def _test_sets(
     )
     sets: dict[str, list[Row]] = {}
     absent = dict(parallel.absent)
+    sentences_of = {corpus.name: parallel.test}
     for role, test_set in config.task.test_sets.items():
         text = held_out
         if role in parallel.own:
             own = parallel.own[role]
+            # Sets of the same sentences share a name; other sentences of one corpus add their role.
+            name = own.corpus.name
+            if sentences_of.setdefault(name, own.sentences) != own.sentences:
+                name = f"{name} ({role})"
             text = replace(
                 held_out,
-                name=f"{own.corpus.name} ({role})",
+                name=name,
                 sentences=own.sentences,
                 has_documents=own.corpus.has_documents,
             )

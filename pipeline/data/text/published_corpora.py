@@ -68,7 +68,7 @@ def read_sacrebleu(name: str, pair: Pair) -> Corpus:
         )
     documents = _cache() / name / f"{_stem(name, pair)}.docid"
     return read_side_by_side(
-        f"sacrebleu {name}",
+        f"sacrebleu {name} {'-'.join(pair)}",
         dict(zip(pair, paths, strict=True)),
         documents if documents.is_file() else None,
     )

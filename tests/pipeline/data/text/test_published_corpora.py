@@ -31,7 +31,7 @@ def test_source_and_first_reference_are_read(
     corpus = read_sacrebleu(name, ("en", "de"))
     rows = [paragraph.sentences for paragraph in corpus.paragraphs()]
     assert rows == [{"en": ["a"], "de": ["A"]}, {"en": ["b"], "de": ["B"]}]
-    assert corpus.name == f"sacrebleu {name}"
+    assert corpus.name == f"sacrebleu {name} en-de"
     assert not corpus.has_documents
     _write(cache, name, f"{stem}.en-de.docid", "bbc.1\nbbc.2\n")
     corpus = read_sacrebleu(name, ("en", "de"))
