@@ -75,9 +75,10 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
     assert with_cells == {name for name in TABLES if "released" not in name}  # metrics=released
     for cell in cells:
         # A measure that is constant has a value and a reason, for example the copied share of
-        # models that copy nothing.
+        # models that copy nothing. So has a value that is undefined on a few resamples.
         constant = cell["reason"] == CONSTANT and cell["value"] == "50"
-        assert bool(cell["value"]) != bool(cell["reason"]) or constant, cell
+        undefined = "undefined in" in cell["reason"]
+        assert bool(cell["value"]) != bool(cell["reason"]) or constant or undefined, cell
         assert cell["value"].lower() not in ("nan", "inf", "-inf"), cell
     assert sum(bool(cell["value"]) for cell in cells) > len(cells) / 2
 

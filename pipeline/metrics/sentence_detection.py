@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.metrics.cell import Cell, Key, number_text
+from pipeline.metrics.cell import Cell, number_text
 from pipeline.metrics.copy_through import with_copy_through
 from pipeline.metrics.decodes import Decode, by_key, common_cell, runs_of_each, scorable_in_all
 from pipeline.metrics.detection import weighted_roc_auc
@@ -150,30 +150,29 @@ def ood_detection_cells(
         cell, metric="roc_auc", signature=f"{cell.signature}; against {against.signature}"
     )
     forced = cell.regime == "teacher_forcing"
-    shown: set[Key] = set()
     for outside in _distinct_settings(out_of_domain[0], forced):
         pairs = [
             pair
             for measured in zip(in_domain, out_of_domain, strict=True)
             if (pair := _pair_at(outside.setting, *measured, forced)) is not None
         ]
-        # A store with fewer hypotheses than B gives the same numbers at each larger B.
         used = max((side.beam_used for pair in pairs for side in pair), default=outside.beam_used)
         common = replace(
             cell,
             T="" if forced else number_text(outside.temperature),
-            B=str(used),
+            B=str(outside.beam),
             length_norm=str(outside.length_norm).lower(),
         )
-        if common.key in shown:
-            continue
-        shown.add(common.key)
         for name in outside.values:
             named = replace(common, column=name)
             if len(pairs) < len(out_of_domain) or not all(_have(name, pair) for pair in pairs):
                 yield replace(named, reason="the in-domain set lacks this measure")
             else:
-                yield _roc_auc_cell(named, pairs, in_domain, out_of_domain, evaluation)
+                filled = _roc_auc_cell(named, pairs, in_domain, out_of_domain, evaluation)
+                if used < outside.beam and filled.value is not None and not filled.reason:
+                    fewer = f"the decodes have no more than {used} hypotheses per sentence"
+                    filled = replace(filled, reason=fewer)
+                yield filled
 
 
 def _distinct_settings(measured: MeasuredDecode, forced: bool) -> list[SentenceMeasures]:

@@ -174,7 +174,9 @@ def test_brute_force_all_sequences_give_entropy_and_rmi_of_the_text(
             assert rows["merge"][name] == pytest.approx(rows["keep"][name], abs=1e-6), name
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     texts=st.lists(st.sampled_from("abc"), min_size=1, max_size=6),
     temperature=st.sampled_from([0.5, 1.0, 10.0]),
