@@ -169,9 +169,10 @@ def ood_detection_cells(
                 yield replace(named, reason="the in-domain set lacks this measure")
             else:
                 filled = _roc_auc_cell(named, pairs, in_domain, out_of_domain, evaluation)
-                if used < outside.beam and filled.value is not None and not filled.reason:
+                if used < outside.beam and filled.value is not None and filled.reason != CONSTANT:
                     fewer = f"the decodes have no more than {used} hypotheses per sentence"
-                    filled = replace(filled, reason=fewer)
+                    reasons = (filled.reason, fewer) if filled.reason else (fewer,)
+                    filled = replace(filled, reason="; ".join(reasons))
                 yield filled
 
 
