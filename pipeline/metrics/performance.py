@@ -50,7 +50,7 @@ def sentence_nll(logprob: NDArray[np.floating], token_offset: NDArray[np.integer
     return SentenceNll(-sums.prex / length, -sums.expr / length, -(sums.member / length[:, None]).T)
 
 
-POSTERIORS = ("prex", "expr")
+_POSTERIORS = ("prex", "expr")
 # (hypotheses, references) of one test set -> a number
 UserMetric = Callable[[list[str], list[str]], float]
 
@@ -137,7 +137,7 @@ def nll_cells(
         rows: dict[tuple[str, str], _Replicates] = {}
         if shared.ensemble not in ("single", CHECKPOINT_AVERAGE):
             runs = runs_of_each(replicates)
-            for name in POSTERIORS:
+            for name in _POSTERIORS:
                 of_posterior = [getattr(of_decode, name) for of_decode in nll]
                 rows[shared.ensemble, name] = list(zip(runs, of_posterior, strict=True))
             if shared.ensemble == single_of:
@@ -161,7 +161,7 @@ def _record_leave_one_out(cell: Cell, decodes: Sequence[Decode], evaluation: Eva
             kept = np.array([run != left_out for run in decode.member_runs])
             nll = _read_sentence_nll(decode, kept)
             runs = joined_runs(run for run in decode.runs if run != left_out)
-            for name in POSTERIORS:
+            for name in _POSTERIORS:
                 key = replace(cell, hypotheses=name).key
                 value = float(np.nanmean(getattr(nll, name)))
                 if np.isfinite(value):

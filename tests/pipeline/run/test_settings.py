@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,7 +12,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline.errors import ConfigError
-from pipeline.run.settings import CONF, implementation, masked, plain
+from pipeline.run.settings import CONF, implementation, masked, plain, typed_file
 from tests.composed_settings import composed_settings
 
 
@@ -178,3 +179,31 @@ def test_the_paper_is_composed_as_it_says(
 
 def test_the_paper_for_speech_alone_chooses_its_task() -> None:
     assert composed_settings("experiment=paper_asr").task.name == "asr"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("seed: [1", "expected ',' or ']'"),
+        ("- seed", "it is a list"),
+        ("trian: {}", "trian: no such setting. Did you mean train?"),
+        ("seed: 1", "io.root: must have a value"),
+        ("abc", "abc: no such setting"),
+        ("seed: " + "[" * 5000, "recursion"),
+        ("a: &a [1]\nb: &b [*a, *a]\nc: [*b, *b]", "it has an alias, *a"),
+        ("seed: !!python/object/apply:os.mkdir ['harm']", "could not determine a constructor"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_a_damaged_file_of_settings_is_refused(
+    text: str | None, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "resolved.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        typed_file(path, DictConfig({}), [])
+    message = str(error.value)
+    assert message.startswith(f"{path}: not a file of settings (")
+    assert words in message
+    assert "\n" not in message
