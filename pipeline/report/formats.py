@@ -20,6 +20,8 @@ _CSV_COLUMNS = (
     "high",
     "n",
     "groups",
+    "runs",
+    "members",
     "reason",
     "data",
     "signature",
@@ -104,7 +106,7 @@ def write_csv(path: Path, table: Table, beside_paper: bool) -> None:
 def _csv_row(table: Table, table_cell: TableCell) -> list[str]:
     cell = table_cell.cell
     numbers = [_csv_number(value) for value in (cell.value, cell.spread, cell.low, cell.high)]
-    counts = (str(cell.n), str(cell.groups))
+    counts = (str(cell.n), str(cell.groups), cell.runs, str(cell.members))
     return [table.label, *cell.key, *numbers, *counts, cell.reason, cell.data, cell.signature]
 
 

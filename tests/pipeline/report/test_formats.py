@@ -81,7 +81,8 @@ def test_results_can_be_joined_with_the_papers_file(table, tmp_path):
     assert list(rows[0]) == [
         "table",
         *KEY_COLUMNS,
-        *("value", "spread", "low", "high", "n", "groups", "reason", "data", "signature"),
+        *("value", "spread", "low", "high", "n", "groups", "runs", "members"),
+        *("reason", "data", "signature"),
     ]
     of_paper = {cell.key: cell.value for cell in paper_cells(LABEL)}
     joined = [
