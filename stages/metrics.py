@@ -10,6 +10,7 @@ from pipeline import tracking
 from pipeline.metrics.cell import Cell, headline, write_cells
 from pipeline.metrics.decodes import read_decodes
 from pipeline.metrics.evaluation import write_draws, write_replicates
+from pipeline.metrics.replicates import leave_one_out
 from pipeline.metrics.task import (
     baseline_test_set,
     check_measure_settings,
@@ -18,7 +19,6 @@ from pipeline.metrics.task import (
     task_evaluation,
 )
 from pipeline.metrics.text_warnings import text_warnings
-from pipeline.metrics.training_runs import leave_one_out
 from pipeline.quality.tokenisers import measure_rules
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run

@@ -161,7 +161,8 @@ def speech_card(
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in sets)),
         "## Sizes",
         "In the layout of the paper's table of speech corpora (apn-tab:asr), of the utterances "
-        "that have features. Utterances of one group, such as a speaker, share errors.",
+        "that have features. Utterances of one group, such as those of one speaker, tend to share "
+        "errors.",
         _table(
             (
                 *("Dataset", "Subset", "Hours", "Utterances", "Words / Utterance"),

@@ -61,11 +61,9 @@ class Cell:
     interval, and `n` is the number of sentences (of both sets for ROC-AUC). `groups` is the number
     of groups of sentences that the bootstrap draws (for ROC-AUC, of the set that has fewer).
     `runs` are the training runs behind the value, joined by `;`, and `members` is the number of
-    members of each ensemble.
-    `reason` says why the value or its interval is missing, or what limits them: a measure that is
-    constant, resamples that were left out, fewer hypotheses than B.
-    `data` is the corpus behind the role; `also_called` lists other names of the role, separated by
-    spaces.
+    members of each ensemble. `reason` says why the value or its interval is missing, or what limits
+    them: a measure that is constant, resamples that were left out, fewer hypotheses than B. `data`
+    is the corpus behind the role; `also_called` lists other names of the role, separated by spaces.
     """
 
     task: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, RUN_SEPARATOR, Cell, Key
+from pipeline.metrics.cell import CHECKPOINT_AVERAGE, NO_REFERENCE, Cell, Key
+from pipeline.metrics.training_runs import joined_runs, read_member_runs, run_of_member
 from pipeline.quality.normalisation import normalised
 from pipeline.quality.weighted_metric import FloatArray
-from pipeline.run.files import digest, read_json
+from pipeline.run.files import digest
 from pipeline.run.settings import TestSetConfig
 from pipeline.store import SEARCHES, Store, check_stores, open_store
 
@@ -127,18 +127,14 @@ class Decode:
 
 
 def read_decodes(
-    folder: Path,
-    parts: Iterable[str],
-    task: str,
-    test_sets: Mapping[str, TestSetConfig],
+    folder: Path, parts: Iterable[str], task: str, test_sets: Mapping[str, TestSetConfig]
 ) -> dict[str, Decode]:
     """Part -> decode, from the stores {folder}/{part}/store.h5.
 
-    The training runs of members are read from {folder}/ensemble.json. Without it they are told by
-    the names of the members.
     A store was decoded by a single member if its ensemble has the name of its only member, and by
-    an averaged model if its ensemble is `checkpoint_average`; neither has a combination. Raises
-    StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
+    an averaged model if its ensemble is `checkpoint_average`; neither has a combination. The
+    training runs of members come from {folder}/ensemble.json or, without it, from their names.
+    Raises StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
     """
     paths = {part: folder / part / "store.h5" for part in parts}
     check_stores(paths.values())
@@ -191,39 +187,6 @@ def _read_decode(
         store.originals(),
         runs,
     )
-
-
-_MEMBER_OF_RUN = re.compile(r"(seed_-?\d+)(\.|$)")
-
-
-def run_of_member(name: str) -> str:
-    """The training run of a member, by its name: `seed_1` for `seed_1.update_00001200`.
-
-    A member whose name has another form stands for a run of its own.
-    """
-    match = _MEMBER_OF_RUN.match(name)
-    return match[1] if match else name
-
-
-def read_member_runs(path: Path) -> dict[str, str]:
-    """Member -> training run, from ensemble.json; empty if there is no such file.
-
-    A run is the folder that all checkpoints of a member lie in. Other members are left out.
-    """
-    if not path.is_file():
-        return {}
-    runs = {}
-    for ensemble in read_json(path, "decode", list):
-        for member in ensemble["members"]:
-            folders = {Path(checkpoint).parent.as_posix() for checkpoint in member["checkpoints"]}
-            if len(folders) == 1 and folders != {"."}:
-                runs[str(member["name"])] = folders.pop()
-    return runs
-
-
-def joined_runs(runs: Iterable[str]) -> str:
-    """Training runs as one text, without repetitions, in their order."""
-    return RUN_SEPARATOR.join(dict.fromkeys(runs))
 
 
 def by_key(items: Iterable[_Item], decode_of: Callable[[_Item], Decode]) -> list[list[_Item]]:

@@ -78,7 +78,7 @@ class Evaluation:
     def record_replicates(self, key: Key, values: Mapping[str, float]) -> None:
         """Called with the key of a cell and the values of its replicates: training runs -> value.
 
-        Replicates of the same training runs, such as samples of dropout, give their mean.
+        Replicates of the same training runs, such as dropout masks, are averaged first.
         """
 
     def mean_filled(

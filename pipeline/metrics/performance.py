@@ -14,11 +14,11 @@ from pipeline.metrics.decodes import (
     Decode,
     common_cell,
     decodes_by_key,
-    joined_runs,
     runs_of_each,
     scorable_in_all,
 )
 from pipeline.metrics.evaluation import Evaluation, with_spread
+from pipeline.metrics.training_runs import joined_runs
 from pipeline.quality.weighted_metric import FloatArray, weighted_mean
 from pipeline.statistics.posterior import sequence_logprob
 from pipeline.store import open_store
@@ -156,6 +156,7 @@ def nll_cells(
 
 
 def _record_leave_one_out(cell: Cell, decodes: Sequence[Decode], evaluation: Evaluation) -> None:
+    """Record the NLL of ensembles without one of their training runs, where it is finite."""
     for decode in decodes:
         for left_out in decode.runs_to_leave_out:
             kept = np.array([run != left_out for run in decode.member_runs])
@@ -163,9 +164,10 @@ def _record_leave_one_out(cell: Cell, decodes: Sequence[Decode], evaluation: Eva
             runs = joined_runs(run for run in decode.runs if run != left_out)
             for name in _POSTERIORS:
                 key = replace(cell, hypotheses=name).key
-                value = float(np.nanmean(getattr(nll, name)))
-                if np.isfinite(value):
-                    evaluation.record_replicates(key, {runs: value})
+                values = getattr(nll, name)
+                values = values[~np.isnan(values)]
+                if len(values) and np.isfinite(values).all():
+                    evaluation.record_replicates(key, {runs: float(values.mean())})
 
 
 def _nll_cell(cell: Cell, replicates: _Replicates, decode: Decode, evaluation: Evaluation) -> Cell:

@@ -13,11 +13,11 @@ from pipeline.metrics.copy_through import copy_through_cells
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
+from pipeline.metrics.replicates import averaged_runs, checkpoint_averages
 from pipeline.metrics.rules import Rules
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
-from pipeline.metrics.training_runs import averaged_runs, checkpoint_averages
 from pipeline.quality.registry import quality_metric
 from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.artifacts import Artifact

@@ -297,7 +297,7 @@ def _unlike(better: _Number, worse: _Number) -> str:
     unlike = []
     if better.cells and worse.cells and better.runs != worse.runs:
         sides = (", ".join(sorted(side.runs)) for side in (better, worse))
-        unlike.append(f"other training runs on each side ({' against '.join(sides)})")
+        unlike.append(f"the sides stand on different training runs ({' against '.join(sides)})")
     members = better.members | worse.members
     if 1 not in members and len(members) > 1:
         sides = ("/".join(map(str, sorted(side.members))) for side in (better, worse))

@@ -129,7 +129,7 @@ class StoreWriter:
         """Append a sentence with its hypotheses, best first; ids count 0, 1, 2, ...
 
         flag: bits of `Flag`; NO_REFERENCE, NO_HYPOTHESIS and NO_FINISHED_HYPOTHESIS are added if
-        they apply. group: what the sentence comes from with others, such as a page or a speaker.
+        they apply. group: what the sentence has in common with others, such as a page or a speaker.
         original: name of the sentence that this one is, or that it was made from. Groups are stored
         only if every sentence has one, and so are originals. Raises StoreError if an argument
         breaks the schema; the store then stays as it was before the call.

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
+from pipeline.quality.tokenisers import DEFAULT
 from pipeline.run.measure_rules import MeasureRules
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
@@ -86,7 +87,7 @@ def sequence_measures(
     members: Sequence[int] | None = None,
     measures: Sequence[str] | None = None,
     member_stores: Sequence[Store] = (),
-    bleu_tokeniser: str = "13a",
+    bleu_tokeniser: str = DEFAULT,
 ) -> pd.DataFrame:
     """Compute every sequence measure that a store can give, one row per sentence and setting.
 

@@ -16,9 +16,9 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
 class Utterance(NamedTuple):
     """A segment of an audio file, which is named relative to the corpus' folder.
 
-    `reference` is the transcript, if any. `end_seconds` is None for the end of the file. `group`:
-    what it shares its errors with, such as a speaker, by a name within the corpus; None if that is
-    not known. docs/your_own_speech.md says which group each layout has, and why.
+    `reference` is the transcript, if any. `end_seconds` is None for the end of the file. `group`
+    names what it has in common with other utterances of the corpus, such as the speaker; None if
+    that is not known. docs/your_own_speech.md says which group each layout has, and why.
     """
 
     file: str

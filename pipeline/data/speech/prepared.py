@@ -48,8 +48,8 @@ class PreparedSet:
     """The size of a written set, as in the paper's table of speech corpora, and its faults.
 
     `n_text` counts distinct transcripts, and is None without transcripts. `n_group` is None if the
-    group of an utterance is not known. `faults`: source -> one of FAULTS,
-    'no_transcript', or the reason why a reader left it out.
+    group of an utterance is not known. `faults`: source -> one of FAULTS, 'no_transcript', or the
+    reason why a reader left it out.
     """
 
     corpus: SpeechCorpus

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.decodes import Decode, common_cell, read_member_runs, run_of_member
-from pipeline.metrics.training_runs import averaged_runs, checkpoint_averages, leave_one_out
+from pipeline.metrics.decodes import Decode, common_cell
+from pipeline.metrics.replicates import averaged_runs, checkpoint_averages, leave_one_out
+from pipeline.metrics.training_runs import read_member_runs, run_of_member
 from tests.composed_settings import composed_settings
 
 SEEDS = ("seed_1", "seed_2", "seed_3")

@@ -66,7 +66,7 @@ def test_a_claim_holds_if_all_pairs_of_runs_agree(frame_of: MakeFrame) -> None:
     verdict = judged(frame_of, "checkpoints_beat_singles_nll", pair)
     assert (verdict.verdict, verdict.compared) == ("holds", "4 of 4 runs agree")
     assert (verdict.n_run, verdict.n_run_agreeing) == (4, 4)
-    assert "other training runs" not in verdict.reason
+    assert "different training runs" not in verdict.reason
 
 
 def test_runs_that_disagree_leave_a_claim_undecided(frame_of: MakeFrame) -> None:
@@ -210,5 +210,5 @@ def test_both_sides_of_every_claim_stand_on_the_same_runs_or_it_says_why_not(
         compared = [cells[key] for key in verdict.cells]
         runs = {cell.runs for cell in compared}
         members = {cell.members for cell in compared if cell.members > 1}
-        assert ("other training runs on each side" in verdict.reason) == (len(runs) > 1)
+        assert ("the sides stand on different training runs" in verdict.reason) == (len(runs) > 1)
         assert ("members against" in verdict.reason) == (len(members) > 1)
