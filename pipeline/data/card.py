@@ -14,6 +14,7 @@ from pipeline.data.text.cleaning import RULES
 from pipeline.data.text.corpus import AlignedSentence, Corpus
 from pipeline.data.text.parallel import ParallelData
 from pipeline.data.text.test_sets import Row, count_groups
+from pipeline.data.text.words import count_words
 from pipeline.run.settings import TaskConfig
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
@@ -51,7 +52,7 @@ def _subset(corpus: Corpus, name: str, sentences: Iterable[AlignedSentence]) -> 
     for sentence in sentences:
         n_sentence += 1
         for language, side in sentence.text.items():
-            n_word[language] = n_word.get(language, 0) + len(side.split())
+            n_word[language] = n_word.get(language, 0) + count_words(side)
     means = {language: number / n_sentence for language, number in n_word.items()}
     return TextSubset(corpus, name, n_sentence, means)
 
@@ -105,7 +106,8 @@ def text_card(
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in subsets)),
         "## Sizes",
         "In the layout of the paper's table of data sets (apn-tab:nmt). Words are split at white "
-        "space.",
+        "space. In scripts without spaces between words, two letters (East Asia) or three (South "
+        "East Asia, Tibet) count as a word.",
         _table(
             ("Dataset", "Subset", "LNG", "Sentences", "Words / Sent.", "Domain"),
             [tuple(row.values()) for row in text_sizes(subsets)],

@@ -111,6 +111,9 @@ class DataConfig:
     pin: bool = MISSING
     min_words: int = _at_least(1)
     max_words: int = _at_least(1)
+    min_letter_share: float = _within(0, 1)
+    max_length_ratio: float = _at_least(1)
+    length_allowance_words: int = _at_least(0)
     dev_sentences: int = _at_least(1)
     test_sentences: int = _at_least(1)
     max_sentences_per_page: int | None = _rule(

@@ -63,7 +63,7 @@ def measure() -> list[Measurement]:
 def learnt(prefix: str) -> tuple[CleaningRules, dict[str, NearDuplicates]]:
     """Return the state of the filters before the first line: languages and held-out sentences."""
     corpus = read_user_files("bench", prefix, ["en", "de"], [])
-    rules = CleaningRules("en", 3, 40, learn_profile(corpus))
+    rules = CleaningRules("en", 3, 40, 0.6, 2.2, 3, learn_profile(corpus))
     return rules, {side: NearDuplicates(_held_out(prefix, side), 0.8) for side in ("en", "de")}
 
 

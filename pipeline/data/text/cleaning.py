@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import string
@@ -13,10 +14,9 @@ from hashlib import blake2b
 from itertools import islice, repeat
 
 from pipeline.data.text.corpus import AlignedSentence, Corpus, align
+from pipeline.data.text.words import count_letter_characters, count_words, find_unspaced
 
-MIN_LETTER_SHARE = 0.6
-MAX_LENGTH_RATIO = 2.2
-LENGTH_ALLOWANCE_WORDS = 3
+_log = logging.getLogger(__name__)
 _ASCII_LETTERS = string.ascii_letters.encode()
 _MARKUP_OR_URL = re.compile(r"</?\w[^<>]*>|&#?\w+;|[{}\\]|\b(?:https?|ftp|file|mailto):|\bwww\.")
 # Every match of the pattern contains one of these, and they are quick to look for.
@@ -24,14 +24,16 @@ _SIGNS_OF_MARKUP = ("<", "&", "{", "}", "\\", ":", "www.")
 
 RULES = {
     "word_count": "words of the pivot side outside data.min_words to data.max_words",
-    "letter_share": f"a side with fewer than {MIN_LETTER_SHARE:.0%} letters",
+    "letter_share": "a side with a smaller share of letters than data.min_letter_share",
     "markup_or_url": "a tag, an entity, a brace, a backslash or an address",
-    "length_ratio": f"one side over {MAX_LENGTH_RATIO} times as many words as another, plus "
-    f"{LENGTH_ALLOWANCE_WORDS}",
+    "length_ratio": "one side over data.max_length_ratio times as many words as another, plus "
+    "data.length_allowance_words",
     "untranslated": "two sides that are the same text",
     "other_language": "a side whose words speak for the language of another side",
     "duplicate": "a pivot side that was kept before",
 }
+_SETTING = re.compile(r"data\.(\w+)")
+_EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,15 @@ class CleaningRules:
     """Limits of cleaning.
 
     `min_words`, `max_words`: of the pivot side, which also identifies duplicates. `languages`:
-    tells texts in a wrong language, if given.
+    tells texts in a wrong language, if given. Words are those of `count_words`.
     """
 
     pivot: str
     min_words: int
     max_words: int
+    min_letter_share: float
+    max_length_ratio: float
+    length_allowance_words: int
     languages: LanguageProfile | None = None
 
 
@@ -58,12 +63,8 @@ def clean(
     """
     for name in ("read", *(f"dropped_{rule}" for rule in RULES), "kept"):
         counts[name] += 0
-    seen = SeenTexts()
-    for sentence in sentences:
+    for sentence, rule in _judged(sentences, rules):
         counts["read"] += 1
-        rule = broken_rule(sentence.text, rules)
-        if rule is None and not seen.add(sentence.text[rules.pivot].casefold()):
-            rule = "duplicate"
         if rule is None:
             counts["kept"] += 1
             yield sentence
@@ -71,20 +72,70 @@ def clean(
             counts[f"dropped_{rule}"] += 1
 
 
+def strictest_rule(rules: CleaningRules, counts: Mapping[str, int]) -> str:
+    """Name the rule that dropped most sentences, with its count and its settings.
+
+    `counts` are those of `clean`. Empty if no rule dropped any.
+    """
+    rule = max(RULES, key=lambda rule: counts[f"dropped_{rule}"])
+    n_dropped = counts[f"dropped_{rule}"]
+    if not n_dropped:
+        return ""
+    limits = _SETTING.sub(lambda match: f"{match[0]}={getattr(rules, match[1])}", RULES[rule])
+    return f"the rule {rule} dropped {n_dropped} of {counts['read']} sentences ({limits})"
+
+
+def warn_if_most_is_dropped(
+    corpus: Corpus, languages: list[str], rules: CleaningRules, counts: Mapping[str, int]
+) -> None:
+    """Log a warning with examples if `clean` dropped more than half of a corpus.
+
+    The corpus is read again, up to the last example.
+    """
+    if 2 * counts["kept"] >= counts["read"]:
+        return
+    rule = max(RULES, key=lambda rule: counts[f"dropped_{rule}"])
+    aligned = align(corpus.paragraphs(), languages, Counter())
+    dropped = (sentence for sentence, broken in _judged(aligned, rules) if broken == rule)
+    examples = [
+        " / ".join(side[:_EXAMPLE_CHARACTERS] for side in sentence.text.values())
+        for sentence in islice(dropped, _EXAMPLES)
+    ]
+    _log.warning(
+        "%s: %d of %d sentences were dropped; %s. Examples: %s",
+        *(corpus.name, counts["read"] - counts["kept"], counts["read"]),
+        *(strictest_rule(rules, counts), "; ".join(map(repr, examples))),
+    )
+
+
+def _judged(
+    sentences: Iterable[AlignedSentence], rules: CleaningRules
+) -> Iterator[tuple[AlignedSentence, str | None]]:
+    """Yield each sentence with the first rule that it breaks, or None."""
+    seen = SeenTexts()
+    for sentence in sentences:
+        rule = broken_rule(sentence.text, rules)
+        if rule is None and not seen.add(sentence.text[rules.pivot].casefold()):
+            rule = "duplicate"
+        yield sentence, rule
+
+
 def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
     """Return the first rule, other than `duplicate`, that a sentence breaks; None if it is fine."""
     words = {language: side.lower().split() for language, side in text.items()}
-    if not rules.min_words <= len(words[rules.pivot]) <= rules.max_words:
+    pivot = rules.pivot
+    if not rules.min_words <= _length_words(text[pivot], words[pivot]) <= rules.max_words:
         return "word_count"
+    min_letter_share = rules.min_letter_share
     for side in text.values():
-        if not _has_enough_letters(side):
+        if not _has_enough_letters(side, min_letter_share):
             return "letter_share"
-    for side in text.values():
-        for sign in _SIGNS_OF_MARKUP:
-            if sign in side and _MARKUP_OR_URL.search(side):
-                return "markup_or_url"
-    lengths = sorted(map(len, words.values()))
-    if lengths[-1] > MAX_LENGTH_RATIO * lengths[0] + LENGTH_ALLOWANCE_WORDS:
+    joined = " ".join(text.values())
+    for sign in _SIGNS_OF_MARKUP:
+        if sign in joined and any(map(_MARKUP_OR_URL.search, text.values())):
+            return "markup_or_url"
+    lengths = sorted(map(_length_words, text.values(), words.values()))
+    if lengths[-1] > rules.max_length_ratio * lengths[0] + rules.length_allowance_words:
         return "length_ratio"
     if len({side.casefold() for side in text.values()}) < len(text):
         return "untranslated"
@@ -95,13 +146,20 @@ def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
     return None
 
 
-def _has_enough_letters(text: str) -> bool:
-    needed = MIN_LETTER_SHARE * len(text)
+def _length_words(text: str, pieces: list[str]) -> int:
+    """Return `count_words` of a text, quickly if white space splits it into these pieces."""
+    return len(pieces) if text.isascii() or not find_unspaced(text) else count_words(text)
+
+
+def _has_enough_letters(text: str, min_share: float) -> bool:
+    needed = min_share * len(text)
     # There are at least as many bytes that are not ASCII letters as characters that are not
     # letters, and counting bytes is faster.
     if text and len(text) - len(text.encode().translate(None, _ASCII_LETTERS)) >= needed:
         return True
-    return bool(text) and sum(map(str.isalpha, text)) >= needed
+    if not text or sum(map(str.isalpha, text)) >= needed:
+        return bool(text)
+    return not text.isascii() and count_letter_characters(text) >= needed
 
 
 # Duplicates

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 
 from pipeline.data.task_subwords import is_imported
-from pipeline.data.text.cleaning import CleaningRules, NearDuplicates, clean, learn_profile
+from pipeline.data.text.cleaning import (
+    CleaningRules,
+    NearDuplicates,
+    clean,
+    learn_profile,
+    strictest_rule,
+    warn_if_most_is_dropped,
+)
 from pipeline.data.text.corpus import (
     AlignedSentence,
     Corpus,
@@ -70,6 +77,9 @@ def make_parallel_data(
         "en" if "en" in text.main.languages else pair[0],
         data.min_words,
         data.max_words,
+        data.min_letter_share,
+        data.max_length_ratio,
+        data.length_allowance_words,
         learn_profile(text.main),
     )
     held_out = _held_out(data, text, rules, seed, counts)
@@ -94,7 +104,7 @@ def make_parallel_data(
     split |= {name: len(sentences) for name, sentences in sets.items()}
     for step, numbers in counts.items():
         _log.info("%s: %s", step, ", ".join(f"{name} {n}" for name, n in numbers.items()))
-    _refuse_empty_sets(data, text, sets)
+    _refuse_empty_sets(data, text, sets, rules, counts)
     return ParallelData(text, train, held_out.dev, held_out.test, own, absent, counts)
 
 
@@ -115,6 +125,8 @@ def _held_out(
             seed,
         )
         counts |= {step: dict(numbers) for step, numbers in steps.items()}
+        if text.train is None or is_imported(data):  # else `_fill` warns
+            warn_if_most_is_dropped(text.main, languages, rules, counts["clean_held_out"])
     separate = {"test": (text.test, data.test_sentences), "dev": (text.dev, data.dev_sentences)}
     sets = {"test": drawn.test, "dev": drawn.dev}
     for name, (corpus, max_sentences) in separate.items():
@@ -177,6 +189,7 @@ def _fill(
     cleaned = clean(aligned, rules, steps["clean_train"])
     train.write(_apart(cleaned, held_out_pages, near_duplicates, steps["split"]))
     counts |= {step: dict(numbers) for step, numbers in steps.items()}
+    warn_if_most_is_dropped(corpus, train.languages, rules, counts["clean_train"])
 
 
 def _apart(
@@ -205,13 +218,21 @@ def _apart(
             yield sentence
 
 
-def _refuse_empty_sets(data: DataConfig, text: TaskText, sets: Mapping[str, Sized]) -> None:
+def _refuse_empty_sets(
+    data: DataConfig,
+    text: TaskText,
+    sets: Mapping[str, Sized],
+    rules: CleaningRules,
+    counts: Mapping[str, Counts],
+) -> None:
     for name, sentences in sets.items():
         if not sentences:
+            cleaned = counts.get("clean_train" if name == "train" else "clean_held_out")
+            rule = strictest_rule(rules, cleaned) if cleaned else ""
             raise DataError(
-                f"{text.main.name}: no sentence is left for the {name} set (data.min_words="
-                f"{data.min_words}, data.max_words={data.max_words}, data.test_sentences="
-                f"{data.test_sentences}, data.dev_sentences={data.dev_sentences}, "
-                f"data.max_sentences_per_page={data.max_sentences_per_page}). Change these "
-                f"settings, or give more text."
+                f"{text.main.name}: no sentence is left for the {name} set"
+                f"{f': {rule}' if rule else ''}. Change its settings, or the sizes of the sets "
+                f"(data.test_sentences={data.test_sentences}, data.dev_sentences="
+                f"{data.dev_sentences}, data.max_sentences_per_page="
+                f"{data.max_sentences_per_page}), or give more text."
             )

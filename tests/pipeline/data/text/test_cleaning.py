@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import tracemalloc
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,13 @@ from pipeline.data.text.cleaning import (
     CleaningRules,
     NearDuplicates,
     SeenTexts,
+    broken_rule,
     learn_profile,
     profile_of,
+    warn_if_most_is_dropped,
 )
 from pipeline.data.text.cleaning import clean as clean_one_by_one
-from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.corpus import AlignedSentence, Corpus, Paragraph
 from pipeline.data.text.debian_corpora import read_game_dialogue
 from pipeline.run.settings import DataConfig
 
@@ -32,7 +36,7 @@ _PROFILE = profile_of(
     * 10,
     ["de", "en"],
 )
-LENGTH = CleaningRules("en", 3, 12, _PROFILE)
+LENGTH = CleaningRules("en", 3, 12, 0.6, 2.2, 3, _PROFILE)
 
 
 def clean(
@@ -70,6 +74,71 @@ def test_each_rule_drops_and_counts(rule: str, en: str, de: str) -> None:
     assert sum(counts.values()) == 2  # one read, one dropped
 
 
+_OPEN_DOOR = "The door of the house is open today."
+_IN_OTHER_SCRIPTS = {
+    "zh": "今天房子的门是开着的。",
+    "ja": "今日は家のドアが開いています。",
+    "th": "วันนี้ประตูบ้านเปิดอยู่",
+    "lo": "ມື້ນີ້ປະຕູເຮືອນເປີດຢູ່",
+    "km": "ទ្វារផ្ទះបើកនៅថ្ងៃនេះ។",
+    "my": "ဒီနေ့အိမ်တံခါးပွင့်နေတယ်။",
+    "bo": "དེ་རིང་ཁང་པའི་སྒོ་ཕྱེ་ཡོད།",
+    "hi": "आज घर का दरवाज़ा खुला है।",
+    "bn": "আজ বাড়ির দরজা খোলা আছে।",
+    "ta": "இன்று வீட்டின் கதவு திறந்திருக்கிறது.",
+    "vi": unicodedata.normalize("NFD", "Hôm nay cửa nhà để mở đấy."),
+}
+
+
+@pytest.mark.parametrize("language", _IN_OTHER_SCRIPTS)
+def test_ordinary_sentence_of_any_script_is_kept(language: str) -> None:
+    text = {"en": _OPEN_DOOR, language: _IN_OTHER_SCRIPTS[language]}
+    _, counts = clean([AlignedSentence("page", text)], LENGTH)
+    assert (counts["kept"], +counts) == (1, {"read": 1, "kept": 1})
+    # The limits of the number of words also hold if the other side is the pivot.
+    _, counts = clean([AlignedSentence("page", text)], replace(LENGTH, pivot=language))
+    assert counts["kept"] == 1
+    # A sentence of three times the length is too long for its translation.
+    longer = {"en": _OPEN_DOOR * 4, language: _IN_OTHER_SCRIPTS[language]}
+    assert broken_rule(longer, replace(LENGTH, max_words=40)) == "length_ratio"
+
+
+def test_limits_are_settings() -> None:
+    few_letters = _sentence("a = 1 + 22 * 333 / 4444", "Das ist ein Satz")
+    assert clean([few_letters], replace(LENGTH, min_letter_share=0.04))[1]["kept"] == 1
+    long = _sentence(
+        "Three words here", "Das sind nun wirklich sehr viel mehr als bloß drei Wörter"
+    )
+    for looser in ({"max_length_ratio": 4.0}, {"length_allowance_words": 8}):
+        assert clean([long], replace(LENGTH, **looser))[1]["kept"] == 1  # type: ignore[arg-type]
+
+
+def _corpus(sentences: list[AlignedSentence]) -> Corpus:
+    def paragraphs() -> Iterator[Paragraph]:
+        for page, text in sentences:
+            yield Paragraph(page, {language: [side] for language, side in text.items()})
+
+    return Corpus("mine", "", "", {}, frozenset(("de", "en")), paragraphs)
+
+
+def test_loss_of_more_than_half_of_a_corpus_is_a_warning_with_rule_count_and_examples(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kept = [_sentence(f"Open door {name} now", f"Tür {name} nun öffnen") for name in "abcd"]
+    long = [_sentence(f"word {number} " * 7, f"Wort {number} " * 7) for number in range(4)]
+    sentences = [*kept, *long, _sentence("Two words", "Zwei Wörter"), _sentence("7 8 9", "7 8")]
+    for rows, is_warned in ((kept + long, False), (sentences, True)):
+        _, counts = clean(rows, LENGTH)
+        warn_if_most_is_dropped(_corpus(rows), ["de", "en"], LENGTH, counts)
+        assert bool(caplog.messages) == is_warned
+    (warning,) = caplog.messages
+    assert warning.startswith(
+        "mine: 6 of 10 sentences were dropped; the rule word_count dropped 5 of 10 sentences "
+        "(words of the pivot side outside data.min_words=3 to data.max_words=12). Examples: "
+    )
+    assert [f"word {number} " in warning for number in range(4)] == [True, True, True, False]
+
+
 def test_duplicates_of_the_english_side_are_dropped_except_the_first() -> None:
     sentences = [
         _sentence("Open the door.", "Öffnen Sie die Tür."),
@@ -93,7 +162,7 @@ def test_dropped_sentence_does_not_count_as_a_duplicate() -> None:
 
 def test_length_limits_are_inclusive() -> None:
     _, counts = clean(
-        [_sentence("one two three", "eins zwei drei vier")], CleaningRules("en", 3, 3)
+        [_sentence("one two three", "eins zwei drei vier")], replace(LENGTH, max_words=3)
     )
     assert counts["kept"] == 1
 

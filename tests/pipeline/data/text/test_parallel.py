@@ -4,9 +4,12 @@ import tracemalloc
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from pipeline.data.text.cleaning import NearDuplicates
 from pipeline.data.text.corpus import SpooledSentences
 from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.errors import DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import DataConfig, TaskConfig
 
@@ -21,6 +24,9 @@ def _make(
         pin=False,
         min_words=3,
         max_words=12,
+        min_letter_share=0.6,
+        max_length_ratio=2.2,
+        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=7,
         max_sentences_per_page=page_limit,
@@ -100,6 +106,9 @@ def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: 
         **{name: str(tmp_path / name) for name in ("train", "dev", "test")},  # type: ignore[arg-type]
         min_words=3,
         max_words=12,
+        min_letter_share=0.6,
+        max_length_ratio=2.2,
+        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=5,
         max_sentences_per_page=None,
@@ -114,6 +123,35 @@ def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: 
     split = parallel.counts["split"]
     assert split["train_dropped_near_duplicate_en"] == 2
     assert split["train_dropped_near_duplicate_de"] == 3
+
+
+def test_error_of_an_empty_set_names_the_rule_that_dropped_most(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mine.en").write_text("".join(f"Sentence {n} of mine\n" for n in range(20)))
+    (tmp_path / "mine.de").write_text("Satz " * 30 + "\n" + "Das ist mein Satz\n" * 19)
+    data = DataConfig(
+        source="files",
+        corpus="mine",
+        downloads=str(tmp_path),
+        train=str(tmp_path / "mine"),
+        min_words=5,
+        max_words=40,
+        min_letter_share=0.6,
+        max_length_ratio=2.2,
+        length_allowance_words=3,
+        dev_sentences=1,
+        test_sentences=1,
+        max_sentences_per_page=None,
+        train_sentences=None,
+        near_duplicate_jaccard=1,
+    )
+    task = TaskConfig(name="t", source_language="en", target_language="de")
+    train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en"])
+    rule = r"the rule word_count dropped 20 of 20 sentences \(words of .* data\.min_words=5 to"
+    with pytest.raises(DataError, match=f"no sentence is left for the test set: {rule}"):
+        make_parallel_data(data, task, {"en", "de"}, 0, train)
+    assert sum("20 of 20 sentences were dropped" in message for message in caplog.messages) == 1
 
 
 _NO_DIGITS = str.maketrans("0123456789", "ghijklmnop")
@@ -133,6 +171,9 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
         train=str(prefix),
         min_words=3,
         max_words=40,
+        min_letter_share=0.6,
+        max_length_ratio=2.2,
+        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=7,
         max_sentences_per_page=None,

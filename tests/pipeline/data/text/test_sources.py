@@ -73,7 +73,7 @@ def _make(
     )
     languages = settings.pop("languages", LANGUAGES)
     test_set = config.TestSetConfig(corpus="mine", **settings)
-    return own_sentences(test_set, data, languages, CleaningRules("en", 3, 12), 0)
+    return own_sentences(test_set, data, languages, CleaningRules("en", 3, 12, 0.6, 2.2, 3), 0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_khresmoi_keeps_every_line(tmp_path: Path) -> None:
         settings = typed(compose("pipeline", [f"data.khresmoi={tmp_path}"]))
     test_set = settings.task.test_sets["MED"]
     assert test_set.corpus == "Khresmoi-Summary, dev and test"
-    rules = CleaningRules("en", 3, 12)
+    rules = CleaningRules("en", 3, 12, 0.6, 2.2, 3)
     own = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)
     assert not isinstance(own, str)
     assert [sentence.text for sentence in own.sentences] == [
