@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.data.lines import iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
-from pipeline.data.text.tmx import iterate_translation_units
+from pipeline.data.text.tmx import iterate_translation_units, languages_in
 from pipeline.errors import DataError
 
 # Two lines look misaligned if one has this many times the words of the other, and a few more.
@@ -19,6 +20,9 @@ _MAX_LINES_PER_PAGE = 100
 _LICENCE = "the user's own text: see its source"
 _DOMAIN = "not stated"
 _TMX = (".tmx", ".tmx.gz")
+# A memory has a further language if this share of its units has it. The other units are then left
+# out of the sets that need it, and counted.
+_FREQUENT = 0.9
 _DOCUMENTS = "docid"  # stands in the place of the language, as in sacrebleu's cache
 
 
@@ -114,17 +118,22 @@ def _first_suspicious_line(first: Path, second: Path) -> str:
 
 
 def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Corpus:
-    first = next(iterate_translation_units(path, {*needed, *wanted}), None)
-    if first is None:
+    n_unit = n_usable = 0
+    n_with: Counter[str] = Counter()
+    for unit in iterate_translation_units(path, {*needed, *wanted}):
+        n_unit += 1
+        if unit.keys() >= {*needed}:
+            n_usable += 1
+            n_with.update(unit.keys())
+    if not n_unit:
         raise DataError(f"{path}: no translation unit. Export the memory again.")
-    for language in needed:
-        if language not in first:
-            raise DataError(
-                f"{path}: the first translation unit has no text in {language} (it has "
-                f"{', '.join(first) or 'other languages'}). Give a memory of the task's languages."
-            )
-    languages = frozenset(first)
-    n_unit = sum(1 for _ in iterate_translation_units(path, languages))
+    if not n_usable:
+        raise DataError(
+            f"{path}: no translation unit has text in {' and '.join(needed)} (the file has "
+            f"{', '.join(languages_in(path)) or 'no text'}). Give a memory of the task's languages."
+        )
+    frequent = (language for language in n_with if n_with[language] >= _FREQUENT * n_usable)
+    languages = frozenset({*needed, *frequent})
     return _corpus(
         name, languages, lambda: iterate_translation_units(path, languages), n_unit, None
     )

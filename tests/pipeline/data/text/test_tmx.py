@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.text.tmx import iterate_translation_units
+from pipeline.data.text.tmx import iterate_translation_units, languages_in
 from pipeline.errors import DataError
 
 _HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><body>'
@@ -28,6 +28,62 @@ def test_units_are_read_in_the_requested_languages(tmp_path: Path) -> None:
     zipped = gzip.compress((_HEAD + _UNIT + _END).encode())
     assert _units(tmp_path / "a.tmx.gz", zipped) == expected
     assert _units(tmp_path / "a.tmx", (_HEAD + _END)) == []
+
+
+def _unit(**texts: str) -> str:
+    """A unit of language -> content of the segment; `__` in a keyword is a hyphen."""
+    variants = "".join(
+        f'<tuv xml:lang="{language.replace("__", "-")}"><seg>{text}</seg></tuv>'
+        for language, text in texts.items()
+    )
+    return f"<tu>{variants}</tu>"
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ({"en", "pt-BR"}, [{"en": "a", "pt-BR": "B"}, {"en": "c"}, {"en": "e", "pt-BR": "F"}]),
+        ({"en", "pt_br"}, [{"en": "a", "pt_br": "B"}, {"en": "c"}, {"en": "e", "pt_br": "F"}]),
+        # An exact match comes first, then the first region.
+        ({"pt"}, [{"pt": "P"}, {"pt": "D"}, {"pt": "F"}]),
+        ({"pt", "pt-BR"}, [{"pt": "P", "pt-BR": "B"}, {"pt": "D"}, {"pt-BR": "F"}]),
+        ({"en-GB"}, [{}, {}, {}]),
+    ],
+)
+def test_codes_with_a_region_match(
+    tmp_path: Path, languages: set[str], expected: list[dict[str, str]]
+) -> None:
+    units = [
+        _unit(en="a", pt__BR="B", pt="P"),
+        _unit(en="c", pt__PT="D"),
+        _unit(en__US="e", PT__br="F"),
+    ]
+    (tmp_path / "a.tmx").write_text(_HEAD + "".join(units) + _END)
+    assert list(iterate_translation_units(tmp_path / "a.tmx", languages)) == expected
+    assert languages_in(tmp_path / "a.tmx") == ["en", "en-us", "pt", "pt-br", "pt-pt"]
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ("Press<ph/>then<ph x='1'/><ph>code</ph>wait", "Press then wait"),
+        ("Press <ph/> now", "Press now"),
+        ("Press <ph/>.", "Press ."),
+        ("Press<ph/>, then wait<ph/>", "Press, then wait"),
+        ("un<bpt i='1'/>do<ept i='1'/>", "undo"),
+        ("हिन्दी<ut/>यह", "हिन्दी यह"),
+    ],
+)
+def test_placeholder_between_words_does_not_join_them(
+    tmp_path: Path, segment: str, text: str
+) -> None:
+    assert _units(tmp_path / "a.tmx", _HEAD + _unit(en=segment) + _END) == [{"en": text}]
+
+
+def test_empty_text_is_none(tmp_path: Path) -> None:
+    unit = '<tu><tuv lang="en"><seg> </seg></tuv><tuv lang="en"><seg>a</seg></tuv>'
+    content = _HEAD + unit + '<tuv lang="de"><seg/></tuv></tu>' + _END
+    assert _units(tmp_path / "a.tmx", content) == [{"en": "a"}]
 
 
 def test_entities_are_refused(tmp_path: Path) -> None:

@@ -38,11 +38,45 @@ def test_translation_memory_is_read(tmp_path: Path) -> None:
     unit = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv></tu>'
     path.write_text(f"<tmx><body>{unit}</body></tmx>")
     assert _texts(str(path), "en", "de") == [{"en": "a", "de": "A"}]
-    with pytest.raises(DataError, match=r"first translation unit has no text in it \(it has en\)"):
+    message = r"no translation unit has text in en and it \(the file has de, en\)"
+    with pytest.raises(DataError, match=message):
         read_user_files("mine", str(path), ["en", "it"], [])
     path.write_text("<tmx><body/></tmx>")
     with pytest.raises(DataError, match="no translation unit"):
         read_user_files("mine", str(path), ["en", "de"], [])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"it": "x", "es": "y"},
+        {},
+        {"en": "", "de": ""},
+        {"en": "x"},
+        {"en": "x", "de": "", "fr": "y"},
+    ],
+)
+def test_first_unit_of_a_translation_memory_decides_nothing(
+    tmp_path: Path, first: dict[str, str]
+) -> None:
+    path = tmp_path / "memory.tmx"
+    units = [first, *({"en-US": f"a{n}", "de-DE": f"A{n}"} for n in range(3))]
+    content = "".join(
+        "<tu>"
+        + "".join(f'<tuv lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items())
+        + "</tu>"
+        for unit in units
+    )
+    path.write_text(f"<tmx><body>{content}</body></tmx>")
+    assert _texts(str(path), "en", "de") == [{"en": f"a{n}", "de": f"A{n}"} for n in range(3)]
+
+
+def test_language_of_nearly_all_units_is_one_of_the_translation_memory(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    unit = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv>{}</tu>'
+    french = unit.format('<tuv lang="fr-CA"><seg>á</seg></tuv>')
+    path.write_text(f"<tmx><body>{unit.format('')}{french * 9}</body></tmx>")
+    assert _texts(str(path), "en", "de", "fr") == [{"en": "a", "de": "A", "fr": "á"}] * 9
 
 
 def test_missing_side_is_named_with_the_paths_that_were_tried(tmp_path: Path) -> None:
