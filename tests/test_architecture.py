@@ -19,6 +19,7 @@ MOST_LINES = 400
 LEVELS = {
     "errors": 0,
     "run": 1,
+    "text_traces": 1,
     "tracking": 2,
     "compiled": 2,
     "doctor": 2,

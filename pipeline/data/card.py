@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -223,7 +224,7 @@ def _text_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     """Make a table with one row per count and one column per text."""
     columns: dict[str, dict[str, int]] = {}
     for step, numbers in counts.items():
-        text = step.removeprefix("align_").removeprefix("clean_").removeprefix("set_")
+        text = re.sub("^(read|align|clean|set)_", "", step)
         columns.setdefault("train" if text == "split" else text, {}).update(numbers)
     names = dict.fromkeys(name for numbers in columns.values() for name in numbers)
     rows = [(name, *(numbers.get(name, "") for numbers in columns.values())) for name in names]

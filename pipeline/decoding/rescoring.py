@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis, open_store, validate
 from pipeline.store.statistics import STATISTICS, Array
+from pipeline.text_traces import Traces
 
+_log = logging.getLogger(__name__)
 _COMPARED_SENTENCES = 4096  # sources that are compared at a time
 _TOLERANCE_NATS = 1e-4
 SELF_CHECK_SENTENCES = 64
@@ -115,6 +118,8 @@ def _of_text(
             f"{path}: must have one line for each of the {n_sentence} sentences "
             f"(got {len(lines)} lines). Leave a line blank for a sentence without a hypothesis."
         )
+    for warning in lines.traces.warnings(str(path)):
+        _log.warning("%s", warning)
 
     def of_sentence(index: int) -> list[UnscoredHypothesis]:
         subwords = subword_model.subwords(lines[index])
@@ -137,7 +142,9 @@ class _IndexedLines:
         self._copy = TemporaryFile()  # noqa: SIM115 - open for as long as lines are read
         finalize(self, self._copy.close)
         self._offset = array("q")
+        self.traces = Traces()  # what preprocessing left in the lines
         for line in iterate_lines(path):
+            self.traces.add(line)
             self._offset.append(self._copy.tell())
             self._copy.write(f"{line}\n".encode())
 

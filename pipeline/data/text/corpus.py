@@ -8,8 +8,8 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Corpus:
 
     `languages` are those of the requested languages that it has. `paragraphs()` reads the corpus
     again from the beginning. `has_documents`: pages are documents, not blocks of lines, and serve
-    as groups when intervals are resampled.
+    as groups when intervals are resampled. `counts`: what was found or changed while it was read.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Corpus:
     languages: frozenset[str]
     paragraphs: Callable[[], Iterator[Paragraph]]
     has_documents: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class AlignedSentence(NamedTuple):

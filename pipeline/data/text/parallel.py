@@ -73,6 +73,8 @@ def make_parallel_data(
     pair = (task.source_language, task.target_language)
     text = read_task_text(data, pair, languages)
     counts: dict[str, Counts] = {}
+    if text.train and text.train.counts:
+        counts["read_train"] = dict(text.train.counts)
     rules = CleaningRules(
         "en" if "en" in text.main.languages else pair[0],
         data.min_words,
@@ -133,7 +135,7 @@ def _held_out(
         if corpus is not None:
             numbers: Counter[str] = Counter()
             sets[name] = first_sentences(corpus, max_sentences, numbers)
-            counts[f"given_{name}"] = dict(numbers)
+            counts[f"given_{name}"] = {**corpus.counts, **numbers}
     return replace(drawn, test=sets["test"], dev=sets["dev"])
 
 

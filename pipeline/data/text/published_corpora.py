@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -43,6 +44,7 @@ def read_khresmoi(folder: Path, languages: Sequence[str]) -> Corpus:
         {},
         frozenset(languages),
         paragraphs,
+        counts=sum((Counter(part.counts) for part in parts), Counter()),
     )
 
 

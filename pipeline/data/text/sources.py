@@ -145,7 +145,7 @@ def own_sentences(
     corpus: Corpus = own.corpus
     if own.is_test_set:
         sentences = first_sentences(corpus, data.test_sentences, counts)
-        return OwnSentences(corpus, sentences, dict(counts))
+        return OwnSentences(corpus, sentences, {**corpus.counts, **counts})
     aligned = align(corpus.paragraphs(), sorted(corpus.languages), counts)
     # The profile is learnt from this corpus, because its common words may be rare in training.
     own_rules = replace(rules, languages=learn_profile(corpus))
@@ -163,7 +163,7 @@ def other_pair_sentences(data: DataConfig, pair: tuple[str, str]) -> OwnSentence
         return corpus
     counts: Counter[str] = Counter()
     sentences = first_sentences(corpus, data.test_sentences, counts)
-    return OwnSentences(corpus, sentences, dict(counts))
+    return OwnSentences(corpus, sentences, {**corpus.counts, **counts})
 
 
 def page_limit(data: DataConfig, corpus: Corpus) -> int | None:

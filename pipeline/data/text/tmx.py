@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from pipeline.data.lines import open_bytes
+from pipeline.data.lines import open_bytes, refuse_control_characters
 from pipeline.errors import DataError
 
 _CHUNK_BYTES = 1 << 14
@@ -124,6 +124,7 @@ def _texts(path: Path, unit: etree._Element) -> dict[str, str]:
         code = _code(variant.get(_XML_LANG) or variant.get("lang") or "")
         for segment in variant.iter("seg"):
             text = " ".join(_content(segment).split())
+            refuse_control_characters(text, path, segment.sourceline or 0)
             if text:
                 texts.setdefault(code, text)
     return texts

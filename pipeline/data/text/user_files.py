@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from pipeline.data.lines import iterate_lines
+from pipeline.data.lines import has_byte_order_mark, iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
 from pipeline.data.text.tmx import iterate_translation_units, languages_in
 from pipeline.errors import DataError
+from pipeline.text_traces import Traces, traces_of, unescaped
+
+_log = logging.getLogger(__name__)
 
 # Two lines look misaligned if one has this many times the words of the other, and a few more.
 _SUSPICIOUS_RATIO = 3
@@ -55,7 +60,7 @@ def read_side_by_side(name: str, paths: Mapping[str, Path], documents: Path | No
     DataError if a file is empty, if two differ in their number of lines, or if a line of
     `documents` is blank.
     """
-    n_line = check_parallel(list(paths.values()))
+    n_line, traces = check_parallel(paths)
     if documents is not None:
         _check_documents(documents, next(iter(paths.values())), n_line)
 
@@ -63,7 +68,26 @@ def read_side_by_side(name: str, paths: Mapping[str, Path], documents: Path | No
         sides = zip(*map(iterate_lines, paths.values()), strict=True)
         return (dict(zip(paths, row, strict=True)) for row in sides)
 
-    return _corpus(name, frozenset(paths), rows, n_line, documents)
+    n_mark = sum(map(has_byte_order_mark, paths.values()))
+    counts = _reported(traces, {language: str(path) for language, path in paths.items()})
+    if n_mark:
+        counts["byte_order_marks_removed"] = n_mark
+    return _corpus(name, frozenset(paths), rows, n_line, documents, counts)
+
+
+def _reported(traces: Mapping[str, Traces], names: Mapping[str, str]) -> dict[str, int]:
+    """Log what preprocessing left in the text of each language, and return the counts."""
+    counts: dict[str, int] = {}
+    for language, found in traces.items():
+        counts |= {f"texts_{trace}_{language}": n for trace, n in found.counts().items()}
+        for warning in replace(found, escaped=0).warnings(names[language]):
+            _log.warning("%s", warning)
+        if found.escaped:
+            _log.warning(
+                "%s: Moses' escapes, such as &apos;, are undone in %d of %d texts",
+                *(names[language], found.escaped, found.texts),
+            )
+    return counts
 
 
 def _check_documents(documents: Path, text: Path, n_line: int) -> None:
@@ -81,22 +105,25 @@ def _check_documents(documents: Path, text: Path, n_line: int) -> None:
         )
 
 
-def check_parallel(paths: Sequence[Path]) -> int:
-    """Return the number of lines of files that must correspond line by line.
+def check_parallel(paths: Mapping[str, Path]) -> tuple[int, dict[str, Traces]]:
+    """Check files that must correspond line by line: language -> file.
 
-    Raises DataError if a file is empty, or if two differ in their number of lines; the message has
-    both counts and the first line that looks misaligned.
+    Returns the number of lines, and language -> what preprocessing left in them. Raises DataError
+    if a file is empty, or if two differ in their number of lines; the message has both counts and
+    the first line that looks misaligned.
     """
-    counts = [sum(1 for _ in iterate_lines(path)) for path in paths]
-    for path, count in zip(paths, counts, strict=True):
+    traces = {language: traces_of(iterate_lines(path)) for language, path in paths.items()}
+    first, n_line = next((paths[language], found.texts) for language, found in traces.items())
+    for language, path in paths.items():
+        count = traces[language].texts
         if not count:
             raise DataError(f"{path}: the file is empty. Each line must be a sentence.")
-        if count != counts[0]:
+        if count != n_line:
             raise DataError(
-                f"{paths[0]} and {path}: must have equally many lines (got {counts[0]} and "
-                f"{count}). {_first_suspicious_line(paths[0], path)}"
+                f"{first} and {path}: must have equally many lines (got {n_line} and {count}). "
+                f"{_first_suspicious_line(first, path)}"
             )
-    return counts[0]
+    return n_line, traces
 
 
 def _first_suspicious_line(first: Path, second: Path) -> str:
@@ -120,11 +147,14 @@ def _first_suspicious_line(first: Path, second: Path) -> str:
 def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Corpus:
     n_unit = n_usable = 0
     n_with: Counter[str] = Counter()
+    traces: dict[str, Traces] = {}
     for unit in iterate_translation_units(path, {*needed, *wanted}):
         n_unit += 1
         if unit.keys() >= {*needed}:
             n_usable += 1
             n_with.update(unit.keys())
+        for language, text in unit.items():
+            traces.setdefault(language, Traces()).add(text)
     if not n_unit:
         raise DataError(f"{path}: no translation unit. Export the memory again.")
     if not n_usable:
@@ -134,8 +164,10 @@ def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Co
         )
     frequent = (language for language in n_with if n_with[language] >= _FREQUENT * n_usable)
     languages = frozenset({*needed, *frequent})
+    traces = {language: traces[language] for language in sorted(languages)}
+    counts = _reported(traces, {language: f"{path}, {language}" for language in traces})
     return _corpus(
-        name, languages, lambda: iterate_translation_units(path, languages), n_unit, None
+        name, languages, lambda: iterate_translation_units(path, languages), n_unit, None, counts
     )
 
 
@@ -145,6 +177,7 @@ def _corpus(
     rows: Callable[[], Iterator[dict[str, str]]],
     n_row: int,
     documents: Path | None,
+    counts: Mapping[str, int],
 ) -> Corpus:
     rows_per_page = max(1, min(_MAX_LINES_PER_PAGE, n_row // _MIN_PAGES))
 
@@ -155,10 +188,10 @@ def _corpus(
 
     def paragraphs() -> Iterator[Paragraph]:
         for page, row in zip(pages(), rows(), strict=True):
-            yield Paragraph(page, {language: [text] for language, text in row.items()})
+            yield Paragraph(page, {language: [unescaped(text)] for language, text in row.items()})
 
     has_documents = documents is not None
-    return Corpus(name, _LICENCE, _DOMAIN, {}, languages, paragraphs, has_documents)
+    return Corpus(name, _LICENCE, _DOMAIN, {}, languages, paragraphs, has_documents, counts)
 
 
 def _candidates(where: str, language: str) -> list[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.lines import iterate_lines
+from pipeline.data.lines import has_byte_order_mark, iterate_lines
 from pipeline.data.text.user_files import check_parallel
 from pipeline.errors import DataError
 
@@ -27,13 +27,25 @@ def test_case_10_lines_end_at_lf_only(tmp_path: Path) -> None:
 
 
 def test_byte_order_mark_is_not_content(tmp_path: Path) -> None:
-    assert read_lines(_write(tmp_path / "text", "\ufeffa\n")) == ["a"]
+    path = _write(tmp_path / "text", "\ufeffa\n")
+    assert read_lines(path) == ["a"]
+    assert has_byte_order_mark(path)
+    assert not has_byte_order_mark(_write(path, "a\ufeff\n"))
+
+
+@pytest.mark.parametrize("character", ["\0", "\b", "\x1b", "\x7f", "\x80", "\x9f"])
+def test_control_character_is_refused_with_its_line(tmp_path: Path, character: str) -> None:
+    path = _write(tmp_path / "text", f"fine\tü\nnot {character}fine\n")
+    with pytest.raises(
+        DataError, match=rf"text, line 2: control character U\+00{ord(character):02X}"
+    ):
+        read_lines(path)
 
 
 def test_case_12_blank_lines_are_lines(tmp_path: Path) -> None:
     source = _write(tmp_path / "s", "a\n\n \n\t\n")
     reference = _write(tmp_path / "r", "\nB\nC\n\n")
-    assert check_parallel([source, reference]) == 4
+    assert check_parallel({"en": source, "de": reference})[0] == 4
     assert read_lines(source) == ["a", "", " ", "\t"]
     assert read_lines(reference) == ["", "B", "C", ""]
 
@@ -58,7 +70,7 @@ def test_gzipped_text_is_read_like_plain_text(tmp_path: Path) -> None:
 def test_large_file_needs_little_memory(tmp_path: Path) -> None:
     path = _write(tmp_path / "s", "some words of a line\n" * 100_000)
     tracemalloc.start()
-    assert check_parallel([path, path]) == 100_000
+    assert check_parallel({"en": path, "de": path})[0] == 100_000
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < path.stat().st_size / 10

@@ -285,6 +285,19 @@ def test_number_of_lines_must_equal_that_of_sentences(
         unscored(path, subword_model, [0], decode_config())
 
 
+def test_traces_of_preprocessing_in_the_hypotheses_are_a_warning(
+    tmp_path: Path,
+    subword_model: SentencePieceModel,
+    decode_config: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "texts"
+    path.write_text("a b@@ e .\na &quot; b\na\na\na\n", encoding="utf-8")
+    unscored(path, subword_model, [0], decode_config())
+    found = [message.removeprefix(f"{path}: 1 of 5 texts have ") for message in caplog.messages]
+    assert [words.split()[0] for words in found] == ["subword", "a", "escapes"]
+
+
 def test_text_that_is_not_utf8_is_rejected_with_its_line(
     tmp_path: Path, subword_model: SentencePieceModel, decode_config: Any
 ) -> None:

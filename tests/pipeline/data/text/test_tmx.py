@@ -80,6 +80,11 @@ def test_placeholder_between_words_does_not_join_them(
     assert _units(tmp_path / "a.tmx", _HEAD + _unit(en=segment) + _END) == [{"en": text}]
 
 
+def test_control_character_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.tmx, line 4: control character U\+0092"):
+        _units(tmp_path / "a.tmx", _HEAD + "\n" + _unit(en="It\x92s") + _END)
+
+
 def test_empty_text_is_none(tmp_path: Path) -> None:
     unit = '<tu><tuv lang="en"><seg> </seg></tuv><tuv lang="en"><seg>a</seg></tuv>'
     content = _HEAD + unit + '<tuv lang="de"><seg/></tuv></tu>' + _END

@@ -153,17 +153,55 @@ def test_case_11_unequal_counts_name_both_and_the_first_suspicious_line(tmp_path
     source = _write(tmp_path / "s", "a b\nc d\nextra\ne f g h i j k l m n\n")
     reference = _write(tmp_path / "r", "A B\nC D\nE F G H I J K L M N\n")
     with pytest.raises(DataError, match=r"got 4 and 3\)\. Line 3 is the first suspicious one"):
-        check_parallel([source, reference])
+        check_parallel({"en": source, "de": reference})
 
 
 def test_case_11_without_a_suspicious_line_the_first_extra_line_is_named(tmp_path: Path) -> None:
     source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
     with pytest.raises(DataError, match=r"got 3 and 2\)\. Line 3 has no counterpart \('c'\)"):
-        check_parallel([source, reference])
+        check_parallel({"en": source, "de": reference})
     with pytest.raises(DataError, match=r"got 2 and 3\)\. Line 3 has no counterpart \('c'\)"):
-        check_parallel([reference, source])
+        check_parallel({"de": reference, "en": source})
 
 
 def test_empty_side_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"s: the file is empty"):
-        check_parallel([_write(tmp_path / "s", ""), _write(tmp_path / "r", "")])
+        check_parallel({"en": _write(tmp_path / "s", ""), "de": _write(tmp_path / "r", "")})
+
+
+def test_traces_of_preprocessing_are_undone_or_counted_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    english = ["Don &apos;t use &#91; x &#93; &amp;amp;", "A & B", "He came .", "a@@ b c", "▁a b"]
+    _write(tmp_path / "news.en", "\ufeff" + "\n".join([*english, ""]))
+    _write(tmp_path / "news.de", "\ufeff" + "A\nB\nC &quot; .\nD\nE\n")
+    corpus = read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
+    assert corpus.counts == {
+        "texts_escaped_en": 1,
+        "texts_tokenised_en": 1,
+        "texts_subwords_en": 2,
+        "texts_escaped_de": 1,
+        "texts_tokenised_de": 1,
+        "byte_order_marks_removed": 2,
+    }
+    rows = [row.sentences for row in corpus.paragraphs()]
+    assert rows[0]["en"] == ["Don 't use [ x ] &amp;"]
+    assert rows[2]["de"] == ['C " .']
+    files = {side: str(tmp_path / f"news.{side}") for side in ("en", "de")}
+    assert caplog.messages == [
+        f"{files['en']}: 2 of 5 texts have subword markers (@@ or ▁). Join the subwords to words.",
+        f"{files['en']}: 1 of 5 texts have a space before a full stop or comma, as tokenised text "
+        "has. Detokenise it.",
+        f"{files['en']}: Moses' escapes, such as &apos;, are undone in 1 of 5 texts",
+        f"{files['de']}: 1 of 5 texts have a space before a full stop or comma, as tokenised text "
+        "has. Detokenise it.",
+        f"{files['de']}: Moses' escapes, such as &apos;, are undone in 1 of 5 texts",
+    ]
+
+
+def test_escapes_in_a_translation_memory_are_undone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    unit = '<tuv lang="en"><seg>a &amp;quot;</seg></tuv><tuv lang="de"><seg>A</seg></tuv>'
+    path.write_text(f"<tmx><body><tu>{unit}</tu></body></tmx>")
+    assert _texts(str(path), "en", "de") == [{"en": 'a "', "de": "A"}]
+    assert read_user_files("", str(path), ["en", "de"], []).counts == {"texts_escaped_en": 1}
