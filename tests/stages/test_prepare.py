@@ -276,6 +276,35 @@ def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_cha
                 assert original.source.startswith(row.source)
 
 
+def test_empty_test_set_is_absent_and_counts_of_the_files_are_kept(
+    help_packages: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.en").touch()
+    for side in ("en", "de"):
+        lines = [f"{side}{row} &apos;{row}" for row in range(60)]  # one word cannot be cut short
+        (tmp_path / f"mine.{side}").write_text("\ufeff" + "\n".join(lines))
+    sets = [
+        f"+task.test_sets.MINE={{kind: files, corpus: mine, path: '{tmp_path / 'empty'}'}}",
+        "data.source=files",
+        "data.corpus=mine",
+        *(f"data.{name}='{tmp_path / 'mine'}'" for name in ("train", "test")),
+        *("data.min_words=1", "data.min_letter_share=0", "data.vocabulary_size=64"),
+    ]
+    for side in ("en", "de"):
+        (tmp_path / f"words.{side}").write_text("\n".join(f"{side}{row}" for row in range(8)))
+    prepare(_settings(tmp_path, help_packages, *sets, f"data.test='{tmp_path / 'words'}'"))
+    description = Artifact(tmp_path / "prepare" / "nmt_ende", "prepare").description
+    absent = description["absent_sets"]
+    assert absent["MINE"] == f"{tmp_path / 'empty'} has no text"
+    assert absent["CUT"] == "none of the 8 sentences of mine can be used for truncated"
+    assert {"newstest14", "MED", "TYPO"} <= description["counts"]["test_sets"].keys()
+    assert description["counts"]["read_train"] == {
+        "texts_escaped_en": 60,
+        "texts_escaped_de": 60,
+        "byte_order_marks_removed": 2,
+    }
+
+
 def test_settings_of_user_text_must_agree(help_packages: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.train: must be set if data\.source is files"):
         _settings(tmp_path, help_packages, "data.source=files")

@@ -95,8 +95,17 @@ def _test_sets(
             test_set, parallel.text.test_languages, parallel.text.test_name
         ):
             absent.setdefault(role, reason)
-        if role not in absent:
-            sets[role] = make_rows(role, test_set, text)
+        if role in absent:
+            continue
+        if rows := make_rows(test_set, text):
+            sets[role] = rows
+        else:
+            # Such as one-word sentences, which cannot be cut short.
+            n_sentence = len(text.sentences)
+            absent[role] = (
+                f"none of the {n_sentence} sentences of {text.name} can be used for {test_set.kind}"
+            )
+            _log.warning("test set %s is absent: %s", role, absent[role])
     return sets, absent
 
 

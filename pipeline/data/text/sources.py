@@ -22,7 +22,7 @@ from pipeline.data.text.published_corpora import (
     read_sacrebleu,
     read_transcripts,
 )
-from pipeline.data.text.user_files import read_user_files
+from pipeline.data.text.user_files import is_empty, read_user_files
 from pipeline.run.settings import DataConfig, TestSetConfig, implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
@@ -188,9 +188,13 @@ def first_sentences(
 # The functions that the registry of kinds names
 
 
-def files_corpus(test_set: TestSetConfig, data: DataConfig, languages: list[str]) -> OwnCorpus:
+def files_corpus(
+    test_set: TestSetConfig, data: DataConfig, languages: list[str]
+) -> OwnCorpus | str:
     """Read the user's own files; the target language may be missing."""
     assert test_set.path is not None  # ensured by the checks of the configuration
+    if is_empty(test_set.path, languages[:2]):
+        return f"{test_set.path} has no text"
     corpus = read_user_files(test_set.corpus, test_set.path, languages[:1], languages[1:2])
     return OwnCorpus(corpus, is_test_set=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +51,14 @@ def read_user_files(name: str, where: str, needed: list[str], wanted: list[str])
             )
     present = {language: path for language, path in paths.items() if path is not None}
     return read_side_by_side(name, present, _find(where, _DOCUMENTS))
+
+
+def is_empty(where: str, languages: Iterable[str]) -> bool:
+    """Tell whether the text at `where` exists, and has no line or unit in any language."""
+    if where.endswith(_TMX):
+        return next(iterate_translation_units(Path(where), ()), None) is None
+    found = [path for language in languages if (path := _find(where, language))]
+    return bool(found) and all(next(iterate_lines(path), None) is None for path in found)
 
 
 def read_side_by_side(name: str, paths: Mapping[str, Path], documents: Path | None) -> Corpus:

@@ -139,6 +139,29 @@ def test_user_test_set_keeps_every_line_and_counts_the_omitted_ones(
     assert own.counts["dropped_over_the_most"] == 1
 
 
+@pytest.mark.parametrize(
+    "files",
+    [{"med.en": ""}, {"med.en": "", "med.de": ""}, {"med.tmx": "<tmx><body/></tmx>"}],
+)
+def test_empty_user_test_set_is_absent(tmp_path: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    where = str(tmp_path / "med") + ".tmx" * ("med.tmx" in files)
+    assert _make(tmp_path, kind="files", path=where) == f"{where} has no text"
+
+
+@pytest.mark.parametrize(
+    "files", [{"med.en": "", "med.de": "A\n"}, {"med.en": "a\n", "med.de": ""}, {}]
+)
+def test_user_test_set_with_one_empty_or_missing_side_is_refused(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=r"the file is empty|no text in en"):
+        _make(tmp_path, kind="files", path=str(tmp_path / "med"))
+
+
 def test_user_test_set_may_lack_references(tmp_path: Path) -> None:
     (tmp_path / "med.en").write_text("a\n")
     own = _make(tmp_path, kind="files", path=str(tmp_path / "med"))

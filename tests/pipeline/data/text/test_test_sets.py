@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +20,6 @@ from pipeline.data.text.test_sets import (
     task_rows,
     write_rows,
 )
-from pipeline.errors import DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import TaskConfig
 from tests.prepared_rows import read_rows
@@ -38,7 +36,7 @@ HELD_OUT = HeldOutText("Help", SENTENCES, True, TASK, _UNITS_OF, seed=0)
 
 
 def test_held_out_rows_have_source_and_reference_in_order() -> None:
-    rows = make_rows("newstest14", config.TestSetConfig(kind="held_out"), HELD_OUT)
+    rows = make_rows(config.TestSetConfig(kind="held_out"), HELD_OUT)
     assert [row.id for row in rows] == [0, 1, 2]
     assert rows[0].source == "Open the door."
     assert rows[0].reference == "Tür öffnen."
@@ -47,13 +45,13 @@ def test_held_out_rows_have_source_and_reference_in_order() -> None:
 
 
 def test_other_side_takes_the_source_from_another_language() -> None:
-    rows = make_rows("L-FR", config.TestSetConfig(kind="other_side", language="fr"), HELD_OUT)
+    rows = make_rows(config.TestSetConfig(kind="other_side", language="fr"), HELD_OUT)
     assert [row.source for row in rows] == ["Ouvrez la porte.", "non.", "Fermez."]
     assert rows[0].reference == "Tür öffnen."
 
 
 def test_permuted_omits_sentences_without_another_order_and_has_no_gaps_in_ids() -> None:
-    rows = make_rows("PRM", config.TestSetConfig(kind="permuted"), HELD_OUT)
+    rows = make_rows(config.TestSetConfig(kind="permuted"), HELD_OUT)
     originals = [_UNITS.subwords(sentence.text["en"]) for sentence in SENTENCES]
     permutable = [subwords for subwords in originals if len(set(subwords[:-1])) > 1]
     assert [row.id for row in rows] == list(range(len(permutable)))
@@ -66,14 +64,14 @@ def test_permuted_omits_sentences_without_another_order_and_has_no_gaps_in_ids()
 
 def test_other_side_can_take_its_reference_from_another_language() -> None:
     settings = config.TestSetConfig(kind="other_side", language="fr", reference_language="en")
-    rows = make_rows("L-FREN", settings, HELD_OUT)
+    rows = make_rows(settings, HELD_OUT)
     assert (rows[0].source, rows[0].reference) == ("Ouvrez la porte.", "Open the door.")
     assert rows[0].reference_pieces == _UNITS.subwords("Open the door.")
 
 
 def test_typos_keep_the_reference_and_truncation_does_not() -> None:
-    typos = make_rows("TYPO", config.TestSetConfig(kind="typos"), HELD_OUT)
-    cut = make_rows("CUT", config.TestSetConfig(kind="truncated"), HELD_OUT)
+    typos = make_rows(config.TestSetConfig(kind="typos"), HELD_OUT)
+    cut = make_rows(config.TestSetConfig(kind="truncated"), HELD_OUT)
     for row, short, sentence in zip(typos, cut, SENTENCES, strict=True):
         assert row.source != sentence.text["en"]
         assert row.source_pieces == _UNITS.subwords(row.source)
@@ -86,14 +84,14 @@ def test_groups_are_documents_and_null_if_pages_are_blocks_of_lines() -> None:
     assert [row.group for row in task_rows(None, HELD_OUT)] == ["Help:a", "Help:a", "Help:b"]
     blocks = replace(HELD_OUT, has_documents=False)
     for kind in ("held_out", "permuted", "typos", "truncated"):
-        rows = make_rows("R", config.TestSetConfig(kind=kind), blocks)
+        rows = make_rows(config.TestSetConfig(kind=kind), blocks)
         assert {row.group for row in rows} == {None}
 
 
 def test_missing_reference_stays_missing() -> None:
     sentences = [AlignedSentence("a", {"en": "so there"})]
     spoken = HeldOutText("Help", sentences, True, TASK, _UNITS_OF, seed=0)
-    (row,) = make_rows("LTC", config.TestSetConfig(kind="spoken"), spoken)
+    (row,) = make_rows(config.TestSetConfig(kind="spoken"), spoken)
     assert row.reference is row.reference_pieces is None
 
 
@@ -103,13 +101,10 @@ def test_set_in_a_missing_language_is_absent_with_a_reason() -> None:
     assert reason_absent(settings, frozenset({"en", "de"}), "mine") == "mine has no side in fr"
 
 
-def test_empty_set_is_refused() -> None:
+def test_set_without_a_usable_sentence_is_empty() -> None:
     sentences = [AlignedSentence("a", {"en": ".", "de": "y"})]
     none_left = HeldOutText("Help", sentences, True, TASK, _UNITS_OF, seed=0)
-    with pytest.raises(
-        DataError, match=r"task\.test_sets\.PRM: no sentence is left of 1 \(permuted\)"
-    ):
-        make_rows("PRM", config.TestSetConfig(kind="permuted"), none_left)
+    assert make_rows(config.TestSetConfig(kind="permuted"), none_left) == []
 
 
 def test_languages_of_a_task_include_those_of_its_test_sets() -> None:
