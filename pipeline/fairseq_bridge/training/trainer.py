@@ -27,6 +27,7 @@ from pipeline.fairseq_bridge.training.job import (
     world_size,
 )
 from pipeline.fairseq_bridge.training.learning_curve import LearningCurve
+from pipeline.fairseq_bridge.training.lengths import check_lengths
 from pipeline.fairseq_bridge.training.settings import training_configuration
 from pipeline.fairseq_bridge.training.state import resumed_iterator, save_state
 from pipeline.run.files import file_sha256, write_json
@@ -63,6 +64,7 @@ def train_member(job: TrainJob) -> None:
 def _train(job: TrainJob) -> None:
     job.resume.mkdir(parents=True, exist_ok=True)
     trainer = build_trainer(job)
+    check_lengths(trainer, job)
     curve = LearningCurve(trainer, job)
     iterator = resumed_iterator(trainer, curve, job)
     updates = int(job.train["updates"])
@@ -93,6 +95,8 @@ def build_trainer(job: TrainJob) -> Any:
 
     tasks = import_fairseq("fairseq.tasks")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
+    # Its only warning, about sentences that are left out, is that of `check_lengths`.
+    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)
     configuration = training_configuration(job)
     np.random.seed(job.seed)  # noqa: NPY002 - fairseq draws from the global generators
     import_fairseq("fairseq.utils").set_torch_seed(job.seed)

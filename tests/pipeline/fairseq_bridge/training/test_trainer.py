@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pipeline.errors import ConfigError, MachineError, PipelineError
+from pipeline.errors import ConfigError, DataError, MachineError, PipelineError
 from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split
 from pipeline.fairseq_bridge.training import trainer as training
 from pipeline.fairseq_bridge.training.job import TrainJob, torchrun
@@ -230,6 +230,41 @@ def test_case_3_seeds_give_different_members_and_zero_is_a_seed(
     train_member(job)
     assert json.loads((job.out / "model.json").read_text())["seed"] == 0
     assert _bytes(job.out)["average.safetensors"] != uninterrupted["average.safetensors"]
+
+
+def _with_long_sentences(folder: Path, **lengths: list[int]) -> Path:
+    """A data folder whose sets have sentences of these lengths, without EOS."""
+    folder.mkdir()
+    write_dictionaries(folder, ("en", "de"), {"w": 1})
+    for split, sizes in lengths.items():
+        side = [["w"] * size for size in sizes]
+        write_split(folder, split, ("en", "de"), (side, [s[: 1 + len(s) // 2] for s in side]))
+    return folder
+
+
+def test_dev_sentence_longer_than_a_batch_is_refused_before_training(tmp_path: Path) -> None:
+    data = _with_long_sentences(tmp_path / "data", train=[3] * 9, valid=[3, 99, 100, 120])
+    message = (
+        r"train toy: dev set: 2 of 4 sentences are longer than train\.batch_tokens=100 \(the "
+        r"longest has 121\)\. Increase train\.batch_tokens\."
+    )
+    with pytest.raises(DataError, match=message):
+        train_member(_job(data, tmp_path / "out"))
+
+
+def test_training_pairs_longer_than_a_batch_are_a_warning_with_their_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = _with_long_sentences(tmp_path / "data", train=[*[3] * 9, 200, 300], valid=[3, 4])
+    train_member(_job(data, tmp_path / "out", updates=6))
+    assert caplog.messages[0] == (
+        "train toy: training pairs that are left out: 2 of 11 sentences are longer than "
+        "train.batch_tokens=100 (the longest has 301). Increase train.batch_tokens."
+    )
+    assert not any("invalid sizes" in message for message in caplog.messages)
+    data = _with_long_sentences(tmp_path / "long", train=[3] * 11, valid=[1])
+    with pytest.raises(DataError, match=r"training set: all 11 sentences are longer than .*=3 "):
+        train_member(_job(data, tmp_path / "none", batch_tokens=3))
 
 
 def test_an_unknown_model_setting_is_named(data: Path, tmp_path: Path) -> None:
