@@ -7,11 +7,13 @@ import signal
 import sys
 
 from pipeline.errors import MachineError
+from pipeline.store.reader import open_store
+from pipeline.store.text_warnings import text_warnings
 from pipeline.store.validate import validate
 
 
 def main() -> int:
-    """Print one line per fault, or one line saying that a store is valid."""
+    """Print one line per fault, or one line saying that a store is valid, and warnings."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("validate", help="check every value of decode stores")
@@ -25,6 +27,10 @@ def main() -> int:
             faults = [str(error)]
         print(*(faults or [f"{path}: a valid decode store"]), sep="\n")
         any_invalid |= bool(faults)
+        if not faults:
+            with open_store(path) as store:
+                for warning in text_warnings(store):
+                    print(f"warning: {warning}", file=sys.stderr)
     return int(any_invalid)
 
 
