@@ -133,7 +133,9 @@ def text_card(
         "\n".join(f"- {name}: {rule}" for name, rule in RULES.items()),
         "What each rule dropped, by the text that passed through it: all text of the pair (train), "
         "the text that dev and test sentences are drawn from (held_out), and the corpora of test "
-        "sets.",
+        "sets. Of the user's own text, texts_escaped_LANGUAGE counts the texts whose Moses escapes "
+        "are undone, and texts_subwords_LANGUAGE and texts_tokenised_LANGUAGE those that are cut "
+        "into subwords or tokenised.",
         _text_counts(counts),
         "## Samples",
     ]

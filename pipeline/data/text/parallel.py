@@ -233,8 +233,8 @@ def _refuse_empty_sets(
             rule = strictest_rule(rules, cleaned) if cleaned else ""
             raise DataError(
                 f"{text.main.name}: no sentence is left for the {name} set"
-                f"{f': {rule}' if rule else ''}. Change its settings, or the sizes of the sets "
-                f"(data.test_sentences={data.test_sentences}, data.dev_sentences="
+                f"{f': {rule}' if rule else ''}. Change the settings that are named, or the sizes "
+                f"of the sets (data.test_sentences={data.test_sentences}, data.dev_sentences="
                 f"{data.dev_sentences}, data.max_sentences_per_page="
                 f"{data.max_sentences_per_page}), or give more text."
             )

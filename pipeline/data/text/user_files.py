@@ -11,6 +11,7 @@ from pathlib import Path
 from pipeline.data.lines import has_byte_order_mark, iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
 from pipeline.data.text.tmx import iterate_translation_units, languages_in
+from pipeline.data.text.words import count_words
 from pipeline.errors import DataError
 from pipeline.text_traces import Traces, traces_of, unescaped
 
@@ -143,7 +144,7 @@ def _first_suspicious_line(first: Path, second: Path) -> str:
         if first_text is None or second_text is None:
             text = first_text or second_text or ""
             return f"Line {number} has no counterpart ({text[:40]!r})."
-        n_fewer, n_more = sorted((len(first_text.split()), len(second_text.split())))
+        n_fewer, n_more = sorted(map(count_words, (first_text, second_text)))
         is_blank = n_fewer == 0 < n_more
         if is_blank or n_more > _SUSPICIOUS_RATIO * n_fewer + _SUSPICIOUS_ALLOWANCE_WORDS:
             return (

@@ -156,6 +156,15 @@ def test_case_11_unequal_counts_name_both_and_the_first_suspicious_line(tmp_path
         check_parallel({"en": source, "de": reference})
 
 
+def test_suspicious_line_is_found_in_scripts_without_spaces(tmp_path: Path) -> None:
+    english = _write(tmp_path / "e", "The door of the house is open today.\nNo.\n")
+    chinese = _write(
+        tmp_path / "c", "今天房子的门是开着的。\n今天房子的门和窗户都是开着的因为天气很热。\n不\n"
+    )
+    with pytest.raises(DataError, match=r"Line 2 is the first suspicious one"):
+        check_parallel({"en": english, "zh": chinese})
+
+
 def test_case_11_without_a_suspicious_line_the_first_extra_line_is_named(tmp_path: Path) -> None:
     source, reference = _write(tmp_path / "s", "a\nb\nc\n"), _write(tmp_path / "r", "A\nB\n")
     with pytest.raises(DataError, match=r"got 3 and 2\)\. Line 3 has no counterpart \('c'\)"):
