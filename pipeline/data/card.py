@@ -10,6 +10,7 @@ from tabulate import tabulate
 
 from pipeline.data.speech.audio import FAULTS, NOTES
 from pipeline.data.speech.corpus import SpeechCorpus
+from pipeline.data.speech.nist import TRANSCRIPT_NOTES
 from pipeline.data.speech.prepared import PreparedSet
 from pipeline.data.text.cleaning import RULES
 from pipeline.data.text.corpus import AlignedSentence, Corpus
@@ -189,7 +190,11 @@ def speech_card(
         *(f"{role} is absent: {reason}." for role, reason in absent.items()),
         "## Faults",
         "Faulty files are not trained on; in a test set their rows stay, without sound.",
-        "\n".join(f"- {name}: {rule}" for name, rule in (FAULTS | NOTES).items()),
+        "\n".join(
+            f"- {name}: {rule}"
+            for name, rule in (FAULTS | NOTES | TRANSCRIPT_NOTES).items()
+            if name in count_names
+        ),
         _table(
             ("Count", *(subset.name for subset in sets)),
             [(name, *(subset.counts.get(name, "") for subset in sets)) for name in count_names],

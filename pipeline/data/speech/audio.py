@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,11 +25,20 @@ _FULL_SCALE = 0.999
 _TOLERATED_SECONDS = 0.1
 # A program that streams a WAV file writes at least this size into its header.
 _UNKNOWN_SIZE_BYTES = 0x7FFFF000
+# libsndfile's length of a FLAC file that was streamed, without its length in the header.
+_UNKNOWN_FRAMES = 2**63 - 1
+_BLOCK_FRAMES = 2**18
+_SPHERE = re.compile(rb"NIST_1A\n *(\d+)\n")
+_SPHERE_NUMBER = re.compile(rb"^(\w+) -i (\d+)$", re.MULTILINE)
 
 FAULTS = {
     "unreadable": "not an audio file, or damaged",
+    "shortened": "NIST Sphere that is compressed by shorten, which libsndfile does not read: "
+    "convert it with sph2pipe",
     "empty": "without samples",
     "cut_off": "ends before its header says",
+    "no_channel": "the .stm file names a channel that the recording does not have "
+    "(1, 2, ... or A, B, ...)",
     "too_short": "shorter than data.speech.shortest_seconds",
     "too_long": "longer than data.speech.longest_seconds",
 }
@@ -46,11 +58,18 @@ class Audio(NamedTuple):
 
 
 def read_audio(
-    path: Path, rate_hz: int, start_seconds: float = 0.0, end_seconds: float | None = None
+    path: Path,
+    rate_hz: int,
+    start_seconds: float = 0.0,
+    end_seconds: float | None = None,
+    channel: str | None = None,
 ) -> Audio:
-    """Read a segment of a WAV, FLAC, MP3 or other file as one channel at `rate_hz`.
+    """Read a segment of a WAV, FLAC, MP3, NIST Sphere or other file as one channel at `rate_hz`.
 
-    A file that cannot be read, or ends too early, gives no samples and a fault.
+    A file that cannot be read, or ends too early, gives no samples and a fault. A FLAC file that
+    does not state its length ends where its frames end, so that it is not known to be cut off.
+    channel: 1, 2, ... or A, B, ...; if None, the mean of all channels is used. A recording of one
+    channel is used whatever the channel is called.
     """
     import soundfile
     import soxr
@@ -58,19 +77,29 @@ def read_audio(
     try:
         with soundfile.SoundFile(path) as file:
             own_rate_hz = file.samplerate
+            is_streamed = file.frames == _UNKNOWN_FRAMES
             first = min(round(start_seconds * own_rate_hz), file.frames)
             last = file.frames
             if end_seconds is not None:
                 last = round(end_seconds * own_rate_hz)
-            file.seek(first)
-            channels = file.read(last - first, dtype="float32", always_2d=True)
+            if not is_streamed:
+                file.seek(first)
+                channels = file.read(last - first, dtype="float32", always_2d=True)
+        if is_streamed:
+            channels = _read_stream(path, first, last)
+            last = last if end_seconds is not None else first + len(channels)
     except (soundfile.LibsndfileError, OSError):
-        return _without_samples("empty" if _is_empty(path) else "unreadable")
+        return _without_samples(_fault(path))
     missing_seconds = (last - first - len(channels)) / own_rate_hz
-    if missing_seconds > _TOLERATED_SECONDS or _is_cut_wav(path):
+    if missing_seconds > _TOLERATED_SECONDS or _is_cut_wav(path) or _is_cut_sphere(path):
         return _without_samples("cut_off")
     if not len(channels):
         return _without_samples("empty")
+    if channel is not None and channels.shape[1] > 1:
+        index = _channel_index(channel)
+        if not 0 <= index < channels.shape[1]:
+            return _without_samples("no_channel")
+        channels = channels[:, [index]]
     notes = []
     if np.mean(np.abs(channels) >= _FULL_SCALE) > _CLIPPED_SHARE:
         notes.append("clipped")
@@ -83,12 +112,47 @@ def read_audio(
     return Audio(samples, None, tuple(notes))
 
 
+def _read_stream(path: Path, first: int, last: int) -> NDArray[np.float32]:
+    """Read frames [first, last) of a file of unknown length, or those that it has of them.
+
+    Returns [frame, channel]. soundfile would seek after each read, which fails at the end.
+    """
+    import soundfile
+
+    class Stream(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
+        def seekable(self) -> bool:
+            return False
+
+    with Stream(path) as file:
+        blocks = [np.zeros((0, file.channels), np.float32)]
+        try:
+            place = file.seek(first)
+        except soundfile.LibsndfileError:  # there is no such frame
+            return blocks[0]
+        while len(block := file.read(min(_BLOCK_FRAMES, last - place), "float32", always_2d=True)):
+            blocks.append(block)
+            place += len(block)
+    return np.concatenate(blocks)
+
+
+def _channel_index(channel: str) -> int:
+    """Return the place of channel 1, 2, ... or A, B, ...; -1 for any other name."""
+    if channel.isdecimal():
+        return int(channel[:9]) - 1
+    return ascii_uppercase.find(channel.upper()) if len(channel) == 1 else -1
+
+
 def _without_samples(fault: str) -> Audio:
     return Audio(np.zeros(0, dtype=np.float32), fault)
 
 
-def _is_empty(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size == 0
+def _fault(path: Path) -> str:
+    """Return why libsndfile does not open a file."""
+    if not path.is_file():
+        return "unreadable"
+    if path.stat().st_size == 0:
+        return "empty"
+    return "shortened" if b"embedded-shorten" in _sphere_header(path) else "unreadable"
 
 
 def _is_cut_wav(path: Path) -> bool:
@@ -97,6 +161,24 @@ def _is_cut_wav(path: Path) -> bool:
         header = file.read(8)
     size = int.from_bytes(header[4:], "little")
     return header[:4] == b"RIFF" and size < _UNKNOWN_SIZE_BYTES and size + 8 > path.stat().st_size
+
+
+def _is_cut_sphere(path: Path) -> bool:
+    """Tell whether a file is shorter than its Sphere header says, which libsndfile ignores."""
+    header = _sphere_header(path)
+    numbers = {name: int(value) for name, value in _SPHERE_NUMBER.findall(header)}
+    names = (b"sample_count", b"channel_count", b"sample_n_bytes")
+    if not all(name in numbers for name in names):
+        return False
+    return len(header) + prod(numbers[name] for name in names) > path.stat().st_size
+
+
+def _sphere_header(path: Path) -> bytes:
+    """Return the header of a NIST Sphere file; empty for other files."""
+    with path.open("rb") as file:
+        size = _SPHERE.match(file.read(16))
+        file.seek(0)
+        return file.read(min(int(size[1]), _BLOCK_FRAMES)) if size else b""
 
 
 FRAME_SHIFT_SECONDS = 0.01

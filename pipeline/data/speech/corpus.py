@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.data.folders import matching
 from pipeline.data.lines import iterate_lines
 
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
@@ -26,13 +27,16 @@ class Utterance(NamedTuple):
     start_seconds: float = 0.0
     end_seconds: float | None = None
     group: str | None = None
+    channel: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
         """The file, with the segment as a media fragment unless it is the whole file."""
         if self.end_seconds is None:
             return self.file
-        return f"{self.file}#t={self.start_seconds:.2f},{self.end_seconds:.2f}"
+        track = "" if self.channel is None else f"&track={self.channel}"
+        return f"{self.file}#t={self.start_seconds:.2f},{self.end_seconds:.2f}{track}"
 
 
 @dataclass(frozen=True)
@@ -86,22 +90,30 @@ def _is_part_of_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN"
 
 
-AUDIO_SUFFIXES = (".wav", ".flac", ".mp3")
+AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".sph")
+# Audio that users have, and that is left out with a reason.
+_OTHER_AUDIO_SUFFIXES = (
+    *(".aac", ".aif", ".aiff", ".amr", ".au", ".caf", ".m4a", ".mp4", ".oga", ".ogg", ".opus"),
+    *(".shn", ".webm", ".wma", ".wv"),
+)
+NO_AUDIO = "transcript without audio"
 
 
 def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
     """Read the audio files below a folder, in the order of their names.
 
-    A .txt file beside an audio file is its reference. Other .txt files are left out and recorded.
+    A .txt file beside an audio file is its reference. Other .txt files, and audio in other formats,
+    are left out and recorded.
     If files are in several folders, those of a subfolder are a group. Any other file is a group of
     its own.
     """
     files = audio_files(folder)
     several = len({path.parent for path in files}) > 1
     beside = {path.with_suffix(".txt") for path in files}
-    left_out = {
-        path.relative_to(folder).as_posix(): "transcript without audio"
-        for path in sorted(folder.rglob("*.txt"))
+    left_out = other_audio(folder)
+    left_out |= {
+        path.relative_to(folder).as_posix(): NO_AUDIO
+        for path in matching(folder, "**/*.txt")
         if path not in beside
     }
     return SpeechCorpus(
@@ -116,7 +128,16 @@ def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:
 
 def audio_files(folder: Path) -> list[Path]:
     """List the audio files below a folder, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in AUDIO_SUFFIXES)
+    return [path for path in matching(folder, "**/*") if path.suffix.lower() in AUDIO_SUFFIXES]
+
+
+def other_audio(folder: Path) -> dict[str, str]:
+    """Map the audio files below a folder that are not read to the reason."""
+    return {
+        path.relative_to(folder).as_posix(): f"{path.suffix} is not read: convert it to .flac"
+        for path in matching(folder, "**/*")
+        if path.suffix.lower() in _OTHER_AUDIO_SUFFIXES
+    }
 
 
 def _utterance(file: Path, folder: Path, several: bool) -> Utterance:

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from math import inf, isfinite, nan
 from pathlib import Path
 from xml.etree import ElementTree
 
+from pipeline.data.folders import matching
 from pipeline.data.lines import iterate_lines
 from pipeline.data.speech.corpus import (
+    NO_AUDIO,
     SpeechCorpus,
     Utterance,
     audio_files,
+    other_audio,
     read_audio_folder,
     spoken_words,
 )
+from pipeline.data.speech.nist import plain_transcript
 from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.errors import DataError
 
 _TRANSCRIPTS = "*/*/*.trans.txt"
-_NO_AUDIO = "transcript without audio"
 
 
-def read_speech(path: Path, name: str) -> SpeechCorpus:
-    """Read the utterances at a path: the .tsv of Common Voice, or a folder.
+def read_speech(path: Path, name: str, language: str | None = None) -> SpeechCorpus:
+    """Read the utterances at a path in a language: the .tsv of Common Voice, or a folder.
 
     A folder is read as LibriSpeech (speaker/chapter/*.trans.txt), as AMI (words/ and segments/),
     by its .stm files, or as audio files with a .txt beside each. Raises DataError if there is no
-    utterance, or if a file is malformed.
+    utterance, if a file is malformed, or if the folder holds several parts of LibriSpeech.
     """
     if not path.exists():
         raise DataError(
@@ -35,20 +39,33 @@ def read_speech(path: Path, name: str) -> SpeechCorpus:
         )
     if path.is_file():
         corpus = read_common_voice(path, name)
-    elif any(path.glob(_TRANSCRIPTS)):
+    elif matching(path, _TRANSCRIPTS):
         corpus = read_librispeech(path, name)
-    elif any(path.rglob(_SEGMENTS)):
+    elif parts := _librispeech_parts(path):
+        names = ", ".join(part.relative_to(path).as_posix() for part in parts)
+        raise DataError(
+            f"{path}: is a folder of parts of LibriSpeech ({names}). Give one part, such as "
+            f"{parts[0]}, or a list of parts."
+        )
+    elif matching(path, f"**/{_SEGMENTS}"):
         corpus = read_ami(path, name)
-    elif any(path.rglob("*.stm")):
-        corpus = read_stm(path, name)
+    elif matching(path, "**/*.stm"):
+        corpus = read_stm(path, name, language)
     else:
         corpus = read_audio_folder(path, name)
     if not corpus.utterances:
+        reasons = Counter(corpus.left_out.values()).most_common()
+        listed = ", ".join(f"{count} x {reason}" for reason, count in reasons) or "none"
         raise DataError(
-            f"{path}: no utterance ({len(corpus.left_out)} left out). Check the layout of the "
-            f"corpus."
+            f"{path}: no utterance (left out: {listed}). Check the layout of the corpus."
         )
     return corpus
+
+
+def _librispeech_parts(path: Path) -> list[Path]:
+    """List folders such as dev-clean in the folder, or in a folder LibriSpeech below it."""
+    transcripts = matching(path, f"*/{_TRANSCRIPTS}") + matching(path, f"*/*/{_TRANSCRIPTS}")
+    return sorted({transcript.parents[2] for transcript in transcripts})
 
 
 def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
@@ -59,10 +76,10 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
     """
     words = {
         path.with_name(f"{utterance}.flac"): spoken_words(text)
-        for path in sorted(folder.glob(_TRANSCRIPTS))
+        for path in matching(folder, _TRANSCRIPTS)
         for utterance, text in iterate_transcripts(path)
     }
-    files = sorted(folder.glob("*/*/*.flac"))
+    files = matching(folder, "*/*/*.flac")
     absent = sorted(words.keys() - set(files))
     return SpeechCorpus(
         name,
@@ -73,7 +90,7 @@ def read_librispeech(folder: Path, name: str) -> SpeechCorpus:
             Utterance(file.as_posix(), words.get(folder / file), group=file.parts[0])
             for file in (path.relative_to(folder) for path in files)
         ],
-        left_out={path.relative_to(folder).as_posix(): _NO_AUDIO for path in absent},
+        left_out={path.relative_to(folder).as_posix(): NO_AUDIO for path in absent},
     )
 
 
@@ -124,7 +141,7 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
             speaker = None if speaker_column is None else fields[speaker_column] or None
             utterances.append(Utterance(file, words or None, group=speaker))
         else:
-            left_out[file] = _NO_AUDIO
+            left_out[file] = NO_AUDIO
     return SpeechCorpus(
         name,
         licence="CC0-1.0",
@@ -139,39 +156,55 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
 
 # Recording, channel, speaker, start, end, an optional label in angle brackets, words.
 _SECONDS = r"(\d+\.?\d*|\.\d+)"
-_SEGMENT = re.compile(rf"(\S+)\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s+<[^>]*>)?(?:\s+(.*))?")
+_SEGMENT = re.compile(rf"(\S+)\s+(\S+)\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s+<[^>]*>)?(?:\s+(.*))?")
 _COMMENT = ";;"
 _NOT_SCORED = "ignore_time_segment_in_scoring"
 
 
-def read_stm(folder: Path, name: str) -> SpeechCorpus:
+def read_stm(folder: Path, name: str, language: str | None = None) -> SpeechCorpus:
     """Read the segments of all .stm files below a folder; recordings may be anywhere below it.
 
-    Segments without a recording, or excluded from scoring, are left out and recorded. A group is a
-    recording. Raises DataError if a line is malformed, or if a segment ends before it starts.
+    Of a recording with several channels, the one that the line names is used. Marks of NIST become
+    words, or are removed, and are counted. Segments without a recording, or excluded from scoring,
+    are left out and recorded. A group is a recording. Raises DataError if a line is malformed, or
+    if a segment ends before it starts.
     """
     recordings = _recordings(folder)
+    unread = {Path(file).stem: reason for file, reason in other_audio(folder).items()}
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
-    for stm in sorted(folder.rglob("*.stm")):
+    for stm in matching(folder, "**/*.stm"):
         for number, line in enumerate(iterate_lines(stm), 1):
             if line.startswith(_COMMENT) or not line.strip():
                 continue
             segment = _SEGMENT.fullmatch(line.strip())
-            if segment is None or not float(segment[2]) < float(segment[3]) < inf:
+            if segment is None or not float(segment[3]) < float(segment[4]) < inf:
                 raise DataError(
                     f"{stm}, line {number}: must be recording, channel, speaker, start, end and "
                     f"words (got {line[:60]!r}). Correct the line."
                 )
-            recording, start, end, words = segment.groups()
+            recording, channel, start, end, words = segment.groups()
             where = f"{stm.relative_to(folder).as_posix()}, line {number}"
             if (words or "").strip().lower() == _NOT_SCORED:
                 left_out[where] = "not scored"
             elif recording not in recordings:
-                left_out[where] = _NO_AUDIO
+                left_out[where] = unread.get(recording, NO_AUDIO)
             else:
-                file, text = recordings[recording], spoken_words(words or "")
-                utterances.append(Utterance(file, text, float(start), float(end), recording))
+                try:
+                    text, notes = plain_transcript(words or "", recording, language)
+                except ValueError as error:
+                    raise DataError(f"{stm}, line {number}: {error}. Correct the line.") from None
+                utterances.append(
+                    Utterance(
+                        recordings[recording],
+                        spoken_words(text),
+                        float(start),
+                        float(end),
+                        recording,
+                        channel,
+                        notes,
+                    )
+                )
     return SpeechCorpus(
         name,
         licence="see its source",
@@ -206,12 +239,12 @@ def read_ami(folder: Path, name: str) -> SpeechCorpus:
     channels = _headset_channels(folder)
     utterances: list[Utterance] = []
     left_out: dict[str, str] = {}
-    for path in sorted(folder.rglob(_SEGMENTS)):
+    for path in matching(folder, f"**/{_SEGMENTS}"):
         meeting, speaker = path.name.split(".")[:2]
         headset = f"{meeting}.Headset-{channels.get((meeting, speaker), 'none')}"
         file = recordings.get(headset, recordings.get(f"{meeting}.Mix-Headset"))
         if file is None:
-            left_out[path.relative_to(folder).as_posix()] = _NO_AUDIO
+            left_out[path.relative_to(folder).as_posix()] = NO_AUDIO
             continue
         words = _WordFile(path.parent.parent / "words" / f"{meeting}.{speaker}.words.xml")
         for segment in _parsed(path).iter("segment"):
@@ -238,7 +271,7 @@ def _headset_channels(folder: Path) -> dict[tuple[str, str], str]:
         (_attribute(meeting, "observation", path), speaker.attrib["nxt_agent"]): speaker.attrib[
             "channel"
         ]
-        for path in sorted(folder.rglob("corpusResources/meetings.xml"))
+        for path in matching(folder, "**/corpusResources/meetings.xml")
         for meeting in _parsed(path).iter("meeting")
         for speaker in meeting.iter("speaker")
         if "nxt_agent" in speaker.attrib and "channel" in speaker.attrib

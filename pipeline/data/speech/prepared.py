@@ -168,6 +168,7 @@ def _read(
             speech.sampling_rate_hz,
             utterance.start_seconds,
             utterance.end_seconds,
+            utterance.channel,
         )
         seconds = len(audio.samples) / speech.sampling_rate_hz
         if audio.fault is None and seconds < speech.shortest_seconds:
@@ -195,6 +196,7 @@ class _Tally:
     def note(self, utterance: Utterance, audio: Audio) -> None:
         """Count an utterance that was read, and what is unusual or wrong about its audio."""
         self.counts["utterances_read"] += 1
+        self.counts.update(utterance.notes)
         self.counts.update(audio.notes)
         if audio.fault is not None:
             self.faults[utterance.source] = audio.fault

@@ -41,7 +41,7 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
 
     Raises DataError or MachineError if a corpus is not available.
     """
-    source = SpeechSource(data, seed)
+    source = SpeechSource(data, seed, task.source_language)
     sets = SpeechSets(source.train, source.dev(), {}, {})
     for role, test_set in task.test_sets.items():
         kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
@@ -58,8 +58,9 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
 class SpeechSource:
     """The source of speech: the user's own corpora, or commands that espeak-ng reads."""
 
-    def __init__(self, data: DataConfig, seed: int) -> None:
+    def __init__(self, data: DataConfig, seed: int, language: str) -> None:
         self.data = data
+        self.language = language
         self.speech = data.speech
         self.seed = seed
         self.is_synthetic = not data.speech.train
@@ -100,7 +101,8 @@ class SpeechSource:
 
     def read(self, *paths: str) -> SpeechCorpus:
         """Read the user's own corpora as one."""
-        return merged([read_speech(Path(path), self.speech.corpus) for path in paths])
+        name, language = self.speech.corpus, self.language
+        return merged([read_speech(Path(path), name, language) for path in paths])
 
     def _commands(self, part: str, n_utterance: int) -> SpeechCorpus:
         return command_corpus(self.data, part, n_utterance, self.seed, self.espeak)
@@ -156,7 +158,7 @@ def meetings_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorp
     """
     data, name = source.data, test_set.corpus
     if source.speech.ami is not None:
-        return read_speech(Path(source.speech.ami), name)
+        return read_speech(Path(source.speech.ami), name, source.language)
     trained = {utterance.reference for utterance in source.train.utterances}
     return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak, trained)
 
@@ -164,7 +166,8 @@ def meetings_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorp
 def other_language_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus | str:
     """Return Common Voice if data.speech.common_voice names it, else telephone prompts."""
     if source.speech.common_voice is not None:
-        return read_speech(Path(source.speech.common_voice), test_set.corpus)
+        path = Path(source.speech.common_voice)
+        return read_speech(path, test_set.corpus, test_set.language or source.language)
     return prompts_corpus(test_set, source)
 
 
@@ -185,10 +188,11 @@ def prompts_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpu
         return f"the package of telephone prompts in {language} cannot be had on this machine"
 
 
-def files_corpus(test_set: TestSetConfig, _source: SpeechSource) -> SpeechCorpus:
+def files_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorpus:
     """Read the user's own corpus at the path of the set."""
     assert test_set.path is not None  # ensured by the checks of the configuration
-    return read_speech(Path(test_set.path), test_set.corpus)
+    language = test_set.language or source.language
+    return read_speech(Path(test_set.path), test_set.corpus, language)
 
 
 # Telephone prompts

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from pipeline.data.folders import matching
 from pipeline.data.lines import iterate_lines
 from pipeline.data.text.corpus import Corpus, Paragraph
 from pipeline.data.text.user_files import read_side_by_side
@@ -133,7 +134,7 @@ def read_transcripts(folder: Path, subset: str) -> Corpus:
     Raises DataError if there is none, or if one is malformed.
     """
     root = folder / subset
-    paths = sorted(root.glob("*/*/*.trans.txt"))
+    paths = matching(root, "*/*/*.trans.txt")
     if not paths:
         raise DataError(
             f"{root}: no transcripts (speaker/chapter/*.trans.txt). Set data.librispeech to a "

@@ -37,7 +37,8 @@ def write_audio() -> WriteAudio:
         path.parent.mkdir(parents=True, exist_ok=True)
         chance = np.random.default_rng(len(path.name))
         sound = 0.1 * chance.standard_normal(round(16000 * seconds))
-        soundfile.write(path, sound, 16000)
+        container = "NIST" if path.suffix == ".sph" else None
+        soundfile.write(path, sound, 16000, format=container)
         return path
 
     return write

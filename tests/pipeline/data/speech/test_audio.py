@@ -22,6 +22,7 @@ def _tone(rate_hz: int, seconds: float = 1.0, loudness: float = 0.3) -> NDArray[
         ("cd.wav", 44100, 2, "PCM_24"),
         ("read.flac", 16000, 1, "PCM_16"),
         ("clip.mp3", 24000, 1, None),
+        ("call.sph", 8000, 2, "PCM_16"),
     ],
 )
 def test_every_format_gives_the_same_tone(
@@ -29,7 +30,8 @@ def test_every_format_gives_the_same_tone(
 ) -> None:
     path = tmp_path / name
     sound = np.stack([_tone(rate_hz)] * channels, axis=1)
-    soundfile.write(path, sound, rate_hz, subtype=subtype)
+    container = "NIST" if name.endswith("sph") else None
+    soundfile.write(path, sound, rate_hz, subtype=subtype, format=container)
     audio = read_audio(path, 8000)
     assert audio.fault is None
     assert ("mixed_down" in audio.notes) == (channels == 2)
@@ -41,10 +43,11 @@ def test_every_format_gives_the_same_tone(
     assert np.abs(audio.samples[middle] - _tone(8000)[middle]).max() < tolerance
 
 
-@pytest.mark.parametrize("name", ["cut.flac", "cut.mp3", "cut.wav"])
+@pytest.mark.parametrize("name", ["cut.flac", "cut.mp3", "cut.wav", "cut.sph"])
 def test_truncated_files_are_faulty_and_have_no_samples(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    soundfile.write(path, _tone(16000, 2), 16000)
+    container = "NIST" if name.endswith("sph") else None
+    soundfile.write(path, _tone(16000, 2), 16000, format=container)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     audio = read_audio(path, 8000)
     assert audio.fault in ("cut_off", "unreadable")
@@ -78,3 +81,58 @@ def test_segment_is_cut_out_and_must_be_within_the_file(tmp_path: Path) -> None:
     assert len(read_audio(path, 8000, 1.0, 2.05).samples) == 8000
     assert read_audio(path, 8000, 1.0, 4.0).fault == "cut_off"
     assert read_audio(path, 8000, 9.0, 9.5).fault == "cut_off"
+
+
+def _remove_length(path: Path) -> None:
+    """Remove the number of samples from the header of a FLAC file, as programs that stream do."""
+    content = bytearray(path.read_bytes())
+    content[21] &= 0xF0  # the upper 4 of 36 bits
+    content[22:26] = bytes(4)
+    path.write_bytes(content)
+
+
+def test_flac_without_length_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "streamed.flac"
+    sound = _tone(16000, 20)
+    soundfile.write(path, sound, 16000)
+    _remove_length(path)
+    with soundfile.SoundFile(path) as file:
+        assert file.frames == 2**63 - 1
+    audio = read_audio(path, 16000)
+    assert audio.fault is None
+    assert np.abs(audio.samples - sound).max() < 1e-4
+    end = read_audio(path, 16000, 19.5, 20.05)
+    assert (end.fault, len(end.samples)) == (None, 8000)
+    assert np.abs(end.samples - sound[-8000:]).max() < 1e-4
+    assert read_audio(path, 16000, 19.5, 22.0).fault == "cut_off"
+    assert read_audio(path, 16000, 30.0, 31.0).fault == "cut_off"
+
+
+def test_sphere_with_shorten_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "old.sph"
+    soundfile.write(path, _tone(8000), 8000, format="NIST")
+    coding = b"sample_coding -s3 pcm\n"
+    content = path.read_bytes()
+    assert coding in content
+    path.write_bytes(content.replace(coding, b"sample_coding -s26 pcm,embedded-shorten-v2.00\n"))
+    assert read_audio(path, 8000).fault == "shortened"
+
+
+@pytest.mark.parametrize(
+    ("channel", "place"), [("1", 0), ("A", 0), ("2", 1), ("b", 1), ("3", None), ("inLine", None)]
+)
+def test_channel_is_selected(tmp_path: Path, channel: str, place: int | None) -> None:
+    path = tmp_path / "call.wav"
+    sides = np.stack([_tone(8000), _tone(8000, loudness=0.1)], axis=1)
+    soundfile.write(path, sides, 8000)
+    audio = read_audio(path, 8000, channel=channel)
+    if place is None:
+        assert audio.fault == "no_channel"
+    else:
+        assert (audio.fault, audio.notes) == (None, ())
+        assert np.abs(audio.samples - sides[:, place]).max() < 1e-3
+
+
+def test_only_channel_is_used_whatever_its_name(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "one.wav", _tone(8000), 8000)
+    assert len(read_audio(tmp_path / "one.wav", 8000, channel="B").samples) == 8000

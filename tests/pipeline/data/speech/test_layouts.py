@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_common_voice_without_speakers_has_no_groups(
     [
         ("a\tsentence\nb\tc\n", "no column path \\(got a, sentence\\)"),
         ("path\tsentence\nx.mp3\tone\ttwo\n", "line 2: must have 2 columns \\(got 3\\)"),
-        ("path\tsentence\nx.mp3\tone\n", "no utterance \\(1 left out\\)"),
+        ("path\tsentence\nx.mp3\tone\n", "no utterance \\(left out: 1 x transcript with"),
     ],
 )
 def test_invalid_common_voice_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -117,8 +118,8 @@ def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     )
     corpus = read_speech(tmp_path, "AMI")
     assert corpus.utterances == [
-        Utterance("audio/EN2002a.wav", "okay so", 0.5, 2.75, "EN2002a"),
-        Utterance("audio/EN2002a.wav", "yeah", 5.0, 6.5, "EN2002a"),
+        Utterance("audio/EN2002a.wav", "okay so", 0.5, 2.75, "EN2002a", "1"),
+        Utterance("audio/EN2002a.wav", "yeah", 5.0, 6.5, "EN2002a", "1"),
     ]
     assert corpus.left_out == {
         "eval.stm, line 3": "not scored",
@@ -127,6 +128,88 @@ def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
     (tmp_path / "eval.stm").write_text("EN2002a 1 X 5.0 4.0 backwards\n")
     with pytest.raises(DataError, match=r"eval\.stm, line 1: must be recording, channel"):
         read_speech(tmp_path, "AMI")
+
+
+def test_stm_names_channel_and_marks_of_each_segment(
+    tmp_path: Path, write_audio: WriteAudio
+) -> None:
+    write_audio(tmp_path / "call.sph", 3)
+    (tmp_path / "call.stm").write_text(
+        "call A ann 0.0 1.0 { um / uh / @ } it 's (so) good(2) [NOISE]\n"
+        "call B bob 0.0 1.0 <unk> yes\n"
+    )
+    ann, bob = read_speech(tmp_path, "calls", "en-GB").utterances
+    assert ann == Utterance(
+        "call.sph",
+        "um it's so good",
+        0.0,
+        1.0,
+        "call",
+        "A",
+        ("non_words", "alternatives", "pronunciations", "optional_words", "words_joined"),
+    )
+    assert (bob.channel, bob.reference) == ("B", "yes")
+    assert ann.source != bob.source == "call.sph#t=0.00,1.00&track=B"
+
+
+def test_stm_with_a_single_brace_is_refused(tmp_path: Path, write_audio: WriteAudio) -> None:
+    write_audio(tmp_path / "a.wav", 3)
+    (tmp_path / "a.stm").write_text("a 1 s 0 1 fine\na 1 s 1 2 { um / uh well\n")
+    with pytest.raises(DataError, match=r"a\.stm, line 2: has a brace \{ or \} without the other"):
+        read_speech(tmp_path, "mine")
+
+
+def test_audio_that_is_not_read_has_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "talk.m4a").write_bytes(b"x")
+    reason = r"\.m4a is not read: convert it to \.flac"
+    with pytest.raises(DataError, match=rf"no utterance \(left out: 1 x {reason}\)"):
+        read_speech(tmp_path, "mine")
+    (tmp_path / "talk.stm").write_text("talk 1 s 0 1 words\ntalk 1 s 1 2 more\n")
+    with pytest.raises(DataError, match=rf"no utterance \(left out: 2 x {reason}\)"):
+        read_speech(tmp_path, "mine")
+
+
+def test_parts_of_librispeech_are_named(tmp_path: Path, write_audio: WriteAudio) -> None:
+    for part in ("dev-clean", "test-other"):
+        chapter = tmp_path / "LibriSpeech" / part / "1" / "2"
+        write_audio(chapter / "1-2-0000.flac", 0.5)
+        (chapter / "1-2.trans.txt").write_text("1-2-0000 A\n")
+    with pytest.raises(DataError, match=r"LibriSpeech \(dev-clean, test-other\)\. Give one"):
+        read_speech(tmp_path / "LibriSpeech", "mine")
+    with pytest.raises(DataError, match=r"\(LibriSpeech/dev-clean, LibriSpeech/test-other\)"):
+        read_speech(tmp_path, "mine")
+    assert len(read_speech(tmp_path / "LibriSpeech" / "dev-clean", "mine").utterances) == 1
+
+
+def _write_librispeech(folder: Path, write_audio: WriteAudio) -> None:
+    write_audio(folder / "1" / "2" / "1-2-0000.flac", 0.5)
+    (folder / "1" / "2" / "1-2.trans.txt").write_text("1-2-0000 A\n")
+
+
+def _write_stm(folder: Path, write_audio: WriteAudio) -> None:
+    write_audio(folder / "a.wav", 0.5)
+    (folder / "a.stm").write_text("a 1 s 0 0.4 words\n")
+
+
+def _write_plain(folder: Path, write_audio: WriteAudio) -> None:
+    write_audio(folder / "b.wav", 0.5)
+    (folder / "b.txt").write_text("words\n")
+
+
+def _write_meeting(folder: Path, write_audio: WriteAudio) -> None:
+    _write_ami(folder)
+    write_audio(folder / "ES2004a.Mix-Headset.wav", 7)
+
+
+@pytest.mark.parametrize("write", [_write_librispeech, _write_stm, _write_plain, _write_meeting])
+def test_files_of_macos_are_ignored(
+    tmp_path: Path, write_audio: WriteAudio, write: Callable[[Path, WriteAudio], None]
+) -> None:
+    write(tmp_path, write_audio)
+    corpus = read_speech(tmp_path, "mine")
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7\xff")
+    assert read_speech(tmp_path, "mine") == corpus
 
 
 def _write_ami(folder: Path) -> None:
@@ -192,7 +275,7 @@ def test_invalid_ami_is_refused(tmp_path: Path, write_audio: WriteAudio) -> None
 
 
 def test_folder_without_speech_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no utterance \(0 left out\)"):
+    with pytest.raises(DataError, match=r"no utterance \(left out: none\)"):
         read_speech(tmp_path, "mine")
     with pytest.raises(DataError, match=r"no such file or folder"):
         read_speech(tmp_path / "absent", "mine")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
+import soundfile
 
 from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.data.speech.prepared import (
@@ -66,3 +69,26 @@ def test_groups_are_not_counted_if_one_is_not_known(
     corpus = SpeechCorpus("n", "l", "d", tmp_path, utterances)
     size = write_test_set(tmp_path, "C-FR", corpus, SPEECH, learn_words(TEXTS))
     assert (size.n_text, size.n_group) == (None, None)
+
+
+def test_channels_are_read_and_marks_counted(tmp_path: Path) -> None:
+    sides = 0.1 * np.random.default_rng(0).standard_normal((16000, 2))
+    soundfile.write(tmp_path / "call.wav", sides, 8000)
+    for place, name in enumerate("AB"):
+        soundfile.write(tmp_path / f"{name}.wav", sides[:, place], 8000)
+    call = [
+        Utterance("call.wav", "seven", 0, 1, "call", channel, notes)
+        for channel, notes in (("A", ("optional_words",)), ("B", ()), ("3", ()))
+    ]
+    alone = [Utterance(f"{name}.wav", "seven", 0, 1) for name in "AB"]
+    corpus = SpeechCorpus("n", "l", "d", tmp_path, [*call, *alone])
+    size = write_test_set(tmp_path, "X", corpus, SPEECH, learn_words(TEXTS))
+    assert size.counts["optional_words"] == size.counts["no_channel"] == 1
+    assert size.counts["mixed_down"] == 0
+    assert size.faults == {"call.wav#t=0.00,1.00&track=3": "no_channel"}
+    with h5py.File(tmp_path / "X.h5") as file:
+        offset = file["/utterance/frame_offset"][:]
+        frames = [file["/frame/feature"][i:j] for i, j in pairwise(offset)]
+    np.testing.assert_array_equal(frames[0], frames[3])
+    np.testing.assert_array_equal(frames[1], frames[4])
+    assert not np.allclose(frames[0], frames[1])

@@ -62,6 +62,15 @@ def test_transcripts_of_a_subset_are_in_lower_case(tmp_path: Path) -> None:
     assert corpus.name == "LibriSpeech test-clean, transcripts"
 
 
+def test_transcripts_ignore_files_of_macos(tmp_path: Path) -> None:
+    chapter = tmp_path / "test-clean" / "1" / "2"
+    chapter.mkdir(parents=True)
+    (chapter / "1-2.trans.txt").write_text("1-2-0000 A WORD\n")
+    (chapter / "._1-2.trans.txt").write_bytes(b"\0\5\x16\7\xff")
+    (paragraph,) = read_transcripts(tmp_path, "test-clean").paragraphs()
+    assert paragraph.sentences == {"en": ["a word"]}
+
+
 def test_folder_without_transcripts_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"test-other: no transcripts .*data\.librispeech"):
         read_transcripts(tmp_path, "test-other")
