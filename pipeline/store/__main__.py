@@ -9,7 +9,7 @@ import sys
 from pipeline.errors import MachineError
 from pipeline.store.reader import open_store
 from pipeline.store.text_warnings import text_warnings
-from pipeline.store.validate import validate
+from pipeline.store.validate import unchecked, validate
 
 
 def main() -> int:
@@ -29,8 +29,9 @@ def main() -> int:
         any_invalid |= bool(faults)
         if not faults:
             with open_store(path) as store:
-                for warning in text_warnings(store):
-                    print(f"warning: {warning}", file=sys.stderr)
+                for warning in (*text_warnings(store), unchecked(store)):
+                    if warning:
+                        print(f"warning: {warning}", file=sys.stderr)
     return int(any_invalid)
 
 

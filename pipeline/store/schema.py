@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntFlag
-from math import inf, isfinite
+from math import inf, isfinite, log
 from typing import Any
 
 import h5py
@@ -14,7 +14,6 @@ import numpy as np
 SCHEMA = "uncertainty-decode/1"
 # Rounding of a float32 or float16 softmax can leave log-probs slightly above 0.
 _ROUNDING_NATS = 1e-2
-_LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
 class Flag(IntFlag):
@@ -85,7 +84,8 @@ def value_range(name: str, n_member: int, vocab_size: int, combination: str) -> 
     if name.endswith("logprob"):
         return Range(-inf, _ROUNDING_NATS, "must be a log-prob, <= 0")
     if "/entropy_" in name:
-        return Range(-_ROUNDING_NATS, _LARGEST_FLOAT32, "must be an entropy, finite and >= 0")
+        highest = log(vocab_size) + _ROUNDING_NATS
+        return Range(-_ROUNDING_NATS, highest, "must be an entropy, >= 0 and <= ln vocab_size")
     if "/cross_" in name:
         return Range(-_ROUNDING_NATS, inf, "must be a cross-entropy, >= 0")
     if name in ("/token/id", "/token/topk_id"):

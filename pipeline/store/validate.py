@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.child import in_child
+from pipeline.store.normalisation import SUM_RULE, sum_tolerance, total_probability
 from pipeline.store.reader import Store, open_own_store, opening_faults
 from pipeline.store.schema import DATASETS, NAMES, TEXT, Flag, value_range
 
@@ -88,9 +89,22 @@ def _first_fault(store: Store, name: str) -> list[str]:
         values = store.read(name, start, start + step)
         wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
         fault = _fault(store, name, values, wrong, allowed.rule, start)
+        if not fault and name == "/token/full_logprob":
+            fault = _sum_fault(store, name, total_probability(values), start)
+        if not fault and name == "/token/topk_logprob":
+            tail = store.read("/token/tail_logprob", start, start + step).astype(np.float64)
+            total = total_probability(values) + np.exp(np.minimum(tail, 1.0))
+            fault = _sum_fault(store, name, total, start)
         if fault:
             return fault
     return []
+
+
+def _sum_fault(store: Store, name: str, total: NDArray[np.float64], first_row: int) -> list[str]:
+    """Describe the first total probability [token, member] that is not 1."""
+    tolerance = sum_tolerance(store.vocab_size)
+    rule = f"{SUM_RULE} to within {tolerance:.1g}"
+    return _fault(store, name, total, np.abs(total - 1) > tolerance, rule, first_row)
 
 
 def _fault(
@@ -108,6 +122,21 @@ def _fault(
     row = index[0] + first_row
     where = store.place(name, [row, *index[1:]])
     return [f"{store.path}: dataset {name}, row {row}: {rule} (got {values[index]:.6g}; {where})."]
+
+
+def unchecked(store: Store) -> str | None:
+    """Say what cannot be checked because the store does not have it; None for whole distributions.
+
+    The statistics of a distribution do not tell whether its probabilities sum to 1.
+    """
+    known = {
+        "statistics": "no distributions are stored, so that nothing shows whether they sum to 1",
+        "topk": "only sums of tails are stored, so that nothing shows whether entropies are right",
+    }.get(store.dump)
+    return known and (
+        f"{store.path}: {known}. Compute the statistics with token_statistics, which checks this, "
+        f"or also write a small store with full_logprob and validate it."
+    )
 
 
 def validate(path: str | Path) -> list[str]:

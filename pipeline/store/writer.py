@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.hypothesis import Hypothesis
+from pipeline.store.normalisation import sum_fault
 from pipeline.store.schema import (
     ATTRIBUTES,
     CONSTANTS,
@@ -223,6 +224,7 @@ class StoreWriter:
                 rule = f"must have shape [{axes}] = {expected} (got {np.shape(values)})"
                 self._fail(name, where, rule)
             self._check_values(name, where, values)
+        self._check_sums(where, hypothesis)
         self._check_values("/token/id", where, tokens)
         self._check_values("/hypothesis/score", where, hypothesis.score)
         self._check_values("/hypothesis/member", where, hypothesis.member)
@@ -240,6 +242,18 @@ class StoreWriter:
         low = values.min() if allowed.lowest > -inf else high
         if low < allowed.lowest or high > allowed.highest:
             self._fail(name, where, f"{allowed.rule} (got {low} to {high})")
+
+    def _check_sums(self, where: str, hypothesis: Hypothesis) -> None:
+        faults = {}
+        if hypothesis.full_logprob is not None:
+            full = np.asarray(hypothesis.full_logprob)
+            faults["/token/full_logprob"] = sum_fault(full, self._vocab_size)
+        if hypothesis.topk is not None:
+            logprob, tail = map(np.asarray, (hypothesis.topk.logprob, hypothesis.topk.tail_logprob))
+            faults["/token/topk_logprob"] = sum_fault(logprob, self._vocab_size, tail)
+        for name, fault in faults.items():
+            if fault is not None:
+                raise StoreError(f"{self.path}: {where}, {name}: {fault}")
 
     def _same_layout(self, hypotheses: Sequence[Hypothesis]) -> str | None:
         """The layout of all hypotheses so far. Raises StoreError if a hypothesis differs."""

@@ -9,6 +9,7 @@ from pipeline.errors import DataError
 from pipeline.statistics.kernel import fused_statistics
 from pipeline.statistics.posterior import Array, Float64, prefix_logprob
 from pipeline.store import TokenStatistics
+from pipeline.store.normalisation import sum_fault
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.topk import Interval, TopKDistributions
 from pipeline.uncertainty.weighted_statistics import WeightedStatistics, weighted_statistics
@@ -29,20 +30,18 @@ def token_statistics(logprob: Array, token: NDArray[np.integer]) -> TokenStatist
     """Compute what a store keeps of the full distributions of one hypothesis.
 
     logprob [token, member, vocab] in nats; token [token]: the realised tokens. float64 input gives
-    float64 statistics. Raises DataError for wrong shapes, ids outside the vocabulary and NaN.
+    float64 statistics. Raises DataError for wrong shapes, ids outside the vocabulary, NaN, and
+    distributions whose probabilities do not sum to 1.
     """
     logprob, token = np.asarray(logprob), np.asarray(token)
     _check_arrays(logprob, token)
+    fault = sum_fault(logprob, logprob.shape[2])
+    if fault is not None:
+        raise DataError(f"logprob: {fault}")
     realised = np.take_along_axis(logprob, token[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
     realised = realised.astype(np.result_type(realised, np.float32))
     prefix = prefix_logprob(realised, np.array([0, len(token)]))
-    statistics = TokenStatistics(logprob=realised, **fused_statistics(logprob, prefix))
-    is_nan = np.isnan(statistics.entropy_member).any(axis=1)
-    if is_nan.any():
-        raise DataError(
-            f"logprob: NaN at token {int(is_nan.argmax())}. Give log-probs; -inf is allowed."
-        )
-    return statistics
+    return TokenStatistics(logprob=realised, **fused_statistics(logprob, prefix))
 
 
 def all_measures(token: WeightedStatistics, realised_only: bool = False) -> dict[str, Float64]:

@@ -42,7 +42,8 @@ def make_hypothesis() -> Callable[..., Hypothesis]:
             *[random.random((n_token, N_MEMBER))],
             *[random.random(n_token) for _ in range(5)],
         )
-        topk = TopK(np.tile(np.arange(2), (n_token, 1)), logprob[:, :, :2], logprob[:, :, 2])
+        tail = np.log(np.exp(logprob[:, :, 2:]).sum(-1))
+        topk = TopK(np.tile(np.arange(2), (n_token, 1)), logprob[:, :, :2], tail)
         return Hypothesis(
             token,
             f"text {seed}",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store import Flag, Hypothesis, StoreWriter, TopK, open_store, validate
@@ -138,6 +139,10 @@ def test_a_failed_block_leaves_no_file(tmp_path: Path, attributes: dict[str, Any
     assert list(tmp_path.iterdir()) == []
 
 
+def _uniform(dtype: type[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    return np.full((2, 3, 11), -np.log(11), dtype)
+
+
 def _with(hypothesis: Hypothesis, **changes: Any) -> Hypothesis:
     return replace(hypothesis, statistics=replace(hypothesis.statistics, **changes))
 
@@ -153,7 +158,7 @@ def _with(hypothesis: Hypothesis, **changes: Any) -> Hypothesis:
         (lambda h: replace(h, score=float("nan")), "/hypothesis/score: .*NaN"),
         (lambda h: replace(h, member=3), "/hypothesis/member: .*n_member=3"),
         (lambda h: replace(h, text="a\0b"), "/hypothesis/text: .*NUL"),
-        (lambda h: replace(h, full_logprob=np.zeros((2, 3, 11))), "same dump"),
+        (lambda h: replace(h, full_logprob=_uniform(np.float32)), "same dump"),
         (lambda h: _with(h, logprob=np.ones((2, 3))), "/token/logprob: .*must be a log-prob"),
         (lambda h: _with(h, entropy_expr=-np.ones(2)), "/token/entropy_expr: .*>= 0"),
         (lambda h: replace(h, token_id=np.array([0.0, 1.0])), "/token/id: .*integers"),
@@ -178,7 +183,8 @@ def test_invalid_hypotheses_are_rejected(
 
 
 def _top(k: int) -> TopK:
-    return TopK(np.zeros((2, k), int), -np.ones((2, 3, k)), -np.ones((2, 3)))
+    uniform = np.full((2, 3, k), -np.log(11))
+    return TopK(np.zeros((2, k), int), uniform, np.full((2, 3), np.log((11 - k) / 11)))
 
 
 @pytest.mark.parametrize(
@@ -186,8 +192,8 @@ def _top(k: int) -> TopK:
     [
         ({"topk": _top(1)}, {"topk": _top(2)}),
         (
-            {"full_logprob": -np.ones((2, 3, 11), np.float16)},
-            {"full_logprob": -np.ones((2, 3, 11), np.float32)},
+            {"full_logprob": _uniform(np.float16)},
+            {"full_logprob": _uniform(np.float32)},
         ),
     ],
 )

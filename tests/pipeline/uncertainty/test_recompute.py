@@ -54,10 +54,11 @@ def test_differences_of_statistics_are_relative_above_1_nat(
     base = random_hypothesis(0, n_token=5, full=dtype)
     assert base.full_logprob is not None
     base.full_logprob[4, 1, base.token_id[4]] = -np.inf
+    base.full_logprob[4, 1] -= np.log(np.exp(base.full_logprob[4, 1].astype(float)).sum())
     statistics = token_statistics(base.full_logprob, base.token_id)
     entropy, logprob = statistics.entropy_member.copy(), statistics.logprob.copy()
     assert entropy[3, 2] > 1
-    entropy[3, 2] *= 1.25
+    entropy[3, 2] *= 0.75
     small = int(np.argmin(abs(logprob[:, 0])))
     logprob[small, 0] -= 0.25
     changed = replace(statistics, entropy_member=entropy, logprob=logprob)
