@@ -114,14 +114,14 @@ def _some_impossible(logprob: Float32) -> bool:
 
 @_vectorised
 def float32_sums(
-    logprob: Float32, weight: Float32, member_sums: Float64, sums: Float64
+    logprob: Float32, weight: Float32, member_sums: Float64, sums: Float64, masses: Float64
 ) -> NDArray[np.bool_]:
-    """Add sums over the vocabulary to member_sums and sums; return which rows are inexact.
+    """Add sums over the vocabulary to the last three arrays; return which rows are inexact.
 
     logprob [row, member, vocab] and weight [row, member], of ExPr. member_sums [row, member]:
     sum_k P_m ln P_m; sums [row, 5]: the same of PrEx; of ExPr; sum_k P_PE mean_m ln P_m; of P_EP;
-    sum_k P_PE ln P_EP. Returns [row]: true if one member gives a token less than exp(-80) and not
-    all members give it 0. The sums of such a row must not be used.
+    sum_k P_PE ln P_EP; masses [row, member]: sum_k P_m. Returns [row]: true if one member gives a
+    token less than exp(-80) and not all members give it 0. The sums of such a row must not be used.
     """
     n_row, n_member, n_vocab = logprob.shape
     inexact = np.zeros(n_row, np.bool_)
@@ -139,16 +139,18 @@ def float32_sums(
             for member in range(n_member):
                 values = logprob[row, member, start : start + size]
                 w = weight[row, member]
-                own = np.float32(0)
+                own = mass = np.float32(0)
                 for k in range(size):
                     x = max(values[k], _IMPOSSIBLE_NATS)
                     low |= np.int32(x < _FLOOR_NATS)
                     total[k] += x
                     p = exp32(max(x, _FLOOR_NATS))
                     own += p * x
+                    mass += p
                     prex[k] += p
                     expr[k] += w * p
                 member_sums[row, member] += own
+                masses[row, member] += mass
             if low and _some_impossible(logprob[row, :, start : start + size]):
                 inexact[row] = True
             s0 = s1 = s2 = s3 = s4 = np.float32(0)

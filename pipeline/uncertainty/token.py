@@ -9,7 +9,7 @@ from pipeline.errors import DataError
 from pipeline.statistics.kernel import fused_statistics
 from pipeline.statistics.posterior import Array, Float64, prefix_logprob
 from pipeline.store import TokenStatistics
-from pipeline.store.normalisation import sum_fault
+from pipeline.store.normalisation import sum_fault, sum_tolerance
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.topk import Interval, TopKDistributions
 from pipeline.uncertainty.weighted_statistics import WeightedStatistics, weighted_statistics
@@ -35,13 +35,16 @@ def token_statistics(logprob: Array, token: NDArray[np.integer]) -> TokenStatist
     """
     logprob, token = np.asarray(logprob), np.asarray(token)
     _check_arrays(logprob, token)
-    fault = sum_fault(logprob, logprob.shape[2])
-    if fault is not None:
-        raise DataError(f"logprob: {fault}")
     realised = np.take_along_axis(logprob, token[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
     realised = realised.astype(np.result_type(realised, np.float32))
     prefix = prefix_logprob(realised, np.array([0, len(token)]))
-    return TokenStatistics(logprob=realised, **fused_statistics(logprob, prefix))
+    mass = np.empty(logprob.shape[:2])
+    statistics = fused_statistics(logprob, prefix, mass)
+    if not (np.abs(mass - 1) <= sum_tolerance(logprob.shape[2])).all():
+        fault = sum_fault(logprob, logprob.shape[2])
+        if fault is not None:
+            raise DataError(f"logprob: {fault}")
+    return TokenStatistics(logprob=realised, **statistics)
 
 
 def all_measures(token: WeightedStatistics, realised_only: bool = False) -> dict[str, Float64]:

@@ -163,7 +163,7 @@ def test_nan_of_a_member_is_rejected_with_all_names(
     [
         ("logprob", [[-1.0, -1.0], [-1.0, 0.5]], "token 1, member seed_1: logprob must be a log-"),
         ("entropy_member", [[np.nan, 1.0]] * 2, "token 0, member seed_0: entropy_member must be"),
-        ("entropy_expr", [1.0, -1.0], "token 1: entropy_expr must be an entropy, finite and >= 0"),
+        ("entropy_expr", [1.0, -1.0], "token 1: entropy_expr must be an entropy, >= 0 and <= ln"),
         (
             "cross_prex",
             [np.nan, 1.0],
