@@ -174,8 +174,8 @@ def reject_out_of_range(
     for rank, hypothesis in enumerate(hypotheses):
         for name in STATISTICS:
             values = np.asarray(getattr(hypothesis.statistics, name))
-            # The ranges of statistics do not depend on sizes or the combination.
-            allowed = value_range(f"/token/{name}", 1, 1, "")
+            # The ranges of statistics do not depend on the number of members or the combination.
+            allowed = value_range(f"/token/{name}", 1, attributes["vocab_size"], "")
             wrong = ~((values >= allowed.lowest) & (values <= allowed.highest))
             if wrong.any():
                 token, *member = map(int, np.argwhere(wrong)[0])
