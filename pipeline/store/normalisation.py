@@ -77,3 +77,17 @@ def _kind(logprob: Array, tolerance: float) -> str:
     if values.min() >= 0 and abs(values.sum() - 1) <= tolerance:
         return "probabilities, not their logarithms"
     return "logits, or scores that were masked or changed after the softmax"
+
+
+def entropy_bounds(logprob: Array, vocab_size: int) -> tuple[Array, Array]:
+    """Return the lowest and highest entropy, in nats, of a distribution with this log-prob.
+
+    The entropy is lowest if one other token has all the rest, and highest if all other tokens share
+    it evenly.
+    """
+    log_p = np.minimum(logprob.astype(np.float64), 0.0)
+    rest = -np.expm1(log_p)
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 ln 0 is 0
+        lowest = -np.where(rest < 1, np.exp(log_p) * log_p, 0.0)
+        lowest -= np.where(rest > 0, rest * np.log(rest), 0.0)
+    return lowest, lowest + rest * log(max(vocab_size - 1, 1))

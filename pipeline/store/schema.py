@@ -13,7 +13,7 @@ import numpy as np
 
 SCHEMA = "uncertainty-decode/1"
 # Rounding of a float32 or float16 softmax can leave log-probs slightly above 0.
-_ROUNDING_NATS = 1e-2
+ROUNDING_NATS = 1e-2
 
 
 class Flag(IntFlag):
@@ -82,12 +82,12 @@ class Range:
 def value_range(name: str, n_member: int, vocab_size: int, combination: str) -> Range:
     """The range of a dataset of hypotheses or tokens; NaN is never allowed."""
     if name.endswith("logprob"):
-        return Range(-inf, _ROUNDING_NATS, "must be a log-prob, <= 0")
+        return Range(-inf, ROUNDING_NATS, "must be a log-prob, <= 0")
     if "/entropy_" in name:
-        highest = log(vocab_size) + _ROUNDING_NATS
-        return Range(-_ROUNDING_NATS, highest, "must be an entropy, >= 0 and <= ln vocab_size")
+        highest = log(vocab_size) + ROUNDING_NATS
+        return Range(-ROUNDING_NATS, highest, "must be an entropy, >= 0 and <= ln vocab_size")
     if "/cross_" in name:
-        return Range(-_ROUNDING_NATS, inf, "must be a cross-entropy, >= 0")
+        return Range(-ROUNDING_NATS, inf, "must be a cross-entropy, >= 0")
     if name in ("/token/id", "/token/topk_id"):
         return Range(0, vocab_size - 1, f"must be in [0, vocab_size={vocab_size})")
     if name == "/hypothesis/member":

@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
 from pipeline.store.child import in_child
-from pipeline.store.normalisation import SUM_RULE, sum_tolerance, total_probability
+from pipeline.store.normalisation import (
+    SUM_RULE,
+    entropy_bounds,
+    sum_tolerance,
+    total_probability,
+)
 from pipeline.store.reader import Store, open_own_store, opening_faults
-from pipeline.store.schema import DATASETS, NAMES, TEXT, Flag, value_range
+from pipeline.store.schema import DATASETS, NAMES, ROUNDING_NATS, TEXT, Flag, value_range
 
 _READ_BYTES = 2**26  # read at a time
 
@@ -26,7 +31,8 @@ def store_faults(path: Path) -> list[str]:
         return faults
     try:
         with open_own_store(path) as store:
-            return [*_sentence_faults(store), *_all_value_faults(store)]
+            faults = [*_sentence_faults(store), *_all_value_faults(store)]
+            return faults or _entropy_fault(store)
     except StoreError as error:
         return [str(error)]
 
@@ -95,6 +101,21 @@ def _first_fault(store: Store, name: str) -> list[str]:
             tail = store.read("/token/tail_logprob", start, start + step).astype(np.float64)
             total = total_probability(values) + np.exp(np.minimum(tail, 1.0))
             fault = _sum_fault(store, name, total, start)
+        if fault:
+            return fault
+    return []
+
+
+def _entropy_fault(store: Store) -> list[str]:
+    """Describe the first entropy that no distribution with the stored log-prob has."""
+    step = max(1, _READ_BYTES // (8 * store.n_member))
+    for start in range(0, store.n_token, step):
+        entropy = store.read("/token/entropy_member", start, start + step)
+        logprob = store.read("/token/logprob", start, start + step)
+        lowest, highest = entropy_bounds(logprob, store.vocab_size)
+        wrong = (entropy < lowest - ROUNDING_NATS) | (entropy > highest + ROUNDING_NATS)
+        rule = "must be the entropy of a distribution with the log-prob of /token/logprob"
+        fault = _fault(store, "/token/entropy_member", entropy, wrong, rule, start)
         if fault:
             return fault
     return []

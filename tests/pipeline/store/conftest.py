@@ -39,7 +39,7 @@ def make_hypothesis() -> Callable[..., Hypothesis]:
         token = random.integers(0, VOCAB_SIZE, n_token)
         statistics = TokenStatistics(
             logprob[np.arange(n_token), :, token],
-            *[random.random((n_token, N_MEMBER))],
+            -(np.exp(logprob) * logprob).sum(-1),
             *[random.random(n_token) for _ in range(5)],
         )
         tail = np.log(np.exp(logprob[:, :, 2:]).sum(-1))

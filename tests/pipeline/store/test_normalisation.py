@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError, StoreError
 from pipeline.store import Hypothesis, StoreWriter, TopK, validate
-from pipeline.store.normalisation import sum_tolerance, total_probability
+from pipeline.store.normalisation import entropy_bounds, sum_tolerance, total_probability
 from pipeline.uncertainty.token import token_statistics
 
 Array = NDArray[np.floating[Any]]
@@ -143,6 +143,41 @@ def test_entropy_above_that_of_equal_probabilities_is_refused(
     with h5py.File(path, "r+") as file:
         file["/token/entropy_member"][4, 1] = np.log2(11)
     assert "/token/entropy_member, row 4: must be an entropy, >= 0 and <= ln v" in validate(path)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("/token/logprob", -0.001),  # with an entropy above 1 nat: a score that was changed
+        ("/token/entropy_member", 0.0),
+        ("/token/entropy_member", 2.39),
+    ],
+)
+def test_entropy_must_fit_the_log_prob(write_store: Write, name: str, value: float) -> None:
+    path = write_store()
+    with h5py.File(path, "r+") as file:
+        logprob = np.where(file["/token/entropy_member"][:] > 1, file["/token/logprob"][:], -9)
+        row, member = np.unravel_index(logprob.argmax(), logprob.shape)
+        file[name][row, member] = value
+    rule = f"row {row}: must be the entropy of a distribution with the log-prob of /token/logprob"
+    assert f"/token/entropy_member, {rule} (got " in validate(path)[0]
+
+
+def test_bounds_of_the_entropy_are_reached() -> None:
+    """Source: h(p) + (1 - p) ln(V - 1), from Fano's inequality."""
+    for vocab_size in (1, 2, 5):
+        p = np.array([1.0, 0.5, 0.1]) if vocab_size > 1 else np.array([1.0])
+        rest = np.zeros((len(p), vocab_size))
+        rest[:, 0] = p
+        even = rest.copy()
+        rest[:, -1] += 1 - p
+        even[:, 1:] += (1 - p)[:, np.newaxis] / max(vocab_size - 1, 1)
+        wanted = [
+            -np.where(q > 0, q * np.log(np.where(q > 0, q, 1)), 0).sum(1) for q in (rest, even)
+        ]
+        np.testing.assert_allclose(entropy_bounds(np.log(p), vocab_size), wanted, atol=1e-12)
+    impossible = entropy_bounds(np.array([-np.inf]), 5)
+    np.testing.assert_allclose(impossible, [[0.0], [np.log(4)]])
 
 
 @pytest.mark.process
