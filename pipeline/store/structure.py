@@ -37,7 +37,7 @@ def structure_faults(file: h5py.File) -> list[str]:
                 *_offset_faults(file, "/hypothesis/token_offset", "/token/id", 1),
             ]
         )
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
         # h5py raises these errors if a file is damaged.
         return [f"damaged HDF5 file ({one_line(error)})."]
 
