@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from pipeline.run.code import code_digest
 from pipeline.run.files import digest, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.schema import PipelineConfig
-from pipeline.run.settings import MACHINE_KEYS, implementation, plain
+from pipeline.run.settings import MACHINE_KEYS, implementations, plain
 
 _log = logging.getLogger(__name__)
 _POINT_FILE = "point.json"
@@ -166,16 +166,22 @@ def _decode_folder(config: PipelineConfig) -> Path:
 
 def _provenance(config: PipelineConfig, decoded: Artifact) -> Provenance:
     """Return what the measures and metrics of a point are made from."""
+    measures = ("extra_measures", "hypothesis_measures")
     code = [
-        code_digest("uncertainty", *_plug_ins(config.uncertainty.extra_measures)),
-        code_digest("metrics", *_plug_ins(config.metrics.extra_metrics)),
+        code_digest("uncertainty", *_plug_ins(config, "uncertainty", *measures)),
+        code_digest("metrics", *_plug_ins(config, "metrics", "extra_metrics")),
     ]
     settings = [getattr(config, key) for key in ("seed", "task", "uncertainty", "metrics")]
     return Provenance("sweep", digest(*code), digest(*map(plain, settings)), decoded.as_input)
 
 
-def _plug_ins(functions: Mapping[str, str]) -> list[Callable[..., Any]]:
-    return [implementation(dotted, name) for name, dotted in functions.items()]
+def _plug_ins(config: PipelineConfig, group: str, *names: str) -> list[Callable[..., Any]]:
+    """Return the functions that settings of a group name."""
+    functions: list[Callable[..., Any]] = []
+    for name in names:
+        entries = getattr(getattr(config, group), name)
+        functions += implementations(entries, f"{group}.{name}").values()
+    return functions
 
 
 def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:

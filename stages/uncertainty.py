@@ -17,6 +17,7 @@ from pipeline.run.settings import PipelineConfig, implementations, iterate_value
 from pipeline.store import Store, check_stores, open_store, validate
 from pipeline.uncertainty.hypothesis_report import log_hypotheses
 from pipeline.uncertainty.offline import ensemble_decodes, write_measures
+from pipeline.uncertainty.own_measures import HYPOTHESES, SENTENCES
 from pipeline.uncertainty.sequence import Grid
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ def uncertainty(config: PipelineConfig) -> None:
         check_stores(paths.values())
         stores = {part: stack.enter_context(open_store(path)) for part, path in paths.items()}
         folder = Path(config.io.root) / "uncertainty" / config.task.name
-        made_from = provenance(config, "uncertainty", parts, *grid.extra.values())
+        functions = (*grid.extra_measures.values(), *grid.hypothesis_measures.values())
+        made_from = provenance(config, "uncertainty", parts, *functions)
         out = stack.enter_context(new_artifact(folder, made_from))
         measured = []
         for part, store, members in ensemble_decodes(stores):
@@ -74,6 +76,9 @@ def _measure(grid: Grid, store: Store, folder: Path, members: list[Store]) -> di
     )
     if not checks["ok"]:
         _log.warning("%s: some numbers are inconsistent, see checks.json", store.path)
+    for name, count in checks["sentences_without_own_measure"].items():
+        if count:
+            _log.warning("%s: %s is NaN in %d sentences with a hypothesis", store.path, name, count)
     if checks["identical_members"]:
         _log.warning("%s: identical members %s", store.path, checks["identical_members"])
     return checks
@@ -88,7 +93,8 @@ def _grid(config: PipelineConfig) -> Grid:
         temperature=list(iterate_values(settings.temperature)),
         length_norm=list(iterate_values(settings.length_norm)),
         rules=rules,
-        extra=implementations(settings.extra_measures, "uncertainty.extra_measures"),
+        extra_measures=implementations(settings.extra_measures, SENTENCES),
+        hypothesis_measures=implementations(settings.hypothesis_measures, HYPOTHESES),
     )
 
 

@@ -293,6 +293,7 @@ class UncertaintyConfig:
     eos: str = _one_of("include", "zero")
     equal_texts: str = _one_of("keep", "merge")
     extra_measures: dict[str, str] = field(default_factory=dict)
+    hypothesis_measures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -64,34 +64,52 @@ def _tokens(store: Store, row: int) -> bytes:
     return bytes(store.read("/token/id", start, stop).tobytes())
 
 
-def merged(
-    sums: HypothesisSums, selection: Selection, texts: EqualTexts, posterior: str
-) -> tuple[HypothesisSums, Selection]:
+@dataclass(frozen=True)
+class MergedTexts:
+    """The selected hypotheses of each sentence after those with equal texts were merged.
+
+    A merged hypothesis is the union of its token sequences, of which each counts once. selection:
+    all merged hypotheses; within: the token sequences of each; log_share [selected]: ln of the
+    probability of a token sequence given its text.
+    """
+
+    selection: Selection
+    within: Selection
+    log_share: Float64
+
+    def mean(self, values: Float64) -> Float64:
+        """Return the mean over the token sequences of each text, [hypothesis] to [merged]."""
+        return weighted_mean(self.log_share, values[self.within.hypothesis], self.within)
+
+    def total(self, logprob: Float64) -> Float64:
+        """Return the ln of the sum of probabilities of each text, [hypothesis] to [merged]."""
+        of_sequences = logprob[self.within.hypothesis]
+        return log_weighted_mean(np.zeros(len(of_sequences)), of_sequences, self.within)
+
+    def sums(self, sums: HypothesisSums) -> HypothesisSums:
+        """Return the sums of the merged hypotheses.
+
+        Probabilities are added under every member and both posteriors. Lengths and sums of token
+        measures are averaged.
+        """
+        return HypothesisSums(
+            length=self.mean(sums.length),
+            logprob_member=np.column_stack([self.total(m) for m in sums.logprob_member.T]),
+            logprob={name: self.total(logprob) for name, logprob in sums.logprob.items()},
+            chain={name: self.mean(values) for name, values in sums.chain.items()},
+        )
+
+
+def merge(logprob: Float64, selection: Selection, texts: EqualTexts) -> MergedTexts:
     """Merge the selected hypotheses of each sentence that have equal texts.
 
-    A merged hypothesis is the union of its token sequences, of which each counts once: its
-    probability is their sum, under every member and both posteriors. Its length and its sums of
-    token measures are means, weighted with the probabilities of the token sequences given the text
-    under `posterior`. Returns the sums of the merged hypotheses, and all of them selected.
+    logprob [hypothesis]: of the posterior that weights the token sequences of a text.
     """
     row = selection.hypothesis[~texts.repeated[selection.hypothesis]]
     best, text = np.unique(texts.first[row], return_inverse=True)
     order = np.argsort(text, kind="stable")
     within = selection_of(row[order], text[order], len(best))
-    log_share = importance(sums.logprob[posterior], within, 1.0)
-
-    def total(logprob: Float64) -> Float64:
-        return log_weighted_mean(np.zeros(len(row)), logprob[within.hypothesis], within)
-
-    def mean(values: Float64) -> Float64:
-        return weighted_mean(log_share, values[within.hypothesis], within)
-
-    of_texts = HypothesisSums(
-        length=mean(sums.length),
-        logprob_member=np.column_stack([total(member) for member in sums.logprob_member.T]),
-        logprob={name: total(logprob) for name, logprob in sums.logprob.items()},
-        chain={name: mean(values) for name, values in sums.chain.items()},
-    )
     sentence = np.repeat(selection.group, selection.sizes)
     of_best = sentence[np.searchsorted(selection.hypothesis, best)]
-    return of_texts, selection_of(np.arange(len(best)), of_best, selection.n_group)
+    of_texts = selection_of(np.arange(len(best)), of_best, selection.n_group)
+    return MergedTexts(of_texts, within, importance(logprob, within, 1.0))

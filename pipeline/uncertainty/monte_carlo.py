@@ -14,6 +14,7 @@ from pipeline.uncertainty.checks import reject_nan, reject_undrawable
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_sequences import Estimator, SequenceMeasure, measures_by
 from pipeline.uncertainty.weighting import (
+    Selection,
     first_hypotheses,
     first_of_member,
     uniform,
@@ -28,16 +29,8 @@ def monte_carlo_refusal(
 
     members: indices of a subset of the members, all by default.
     """
-    if store.regime != "sample":
-        return f"it needs samples (regime=sample), this store has regime={store.regime}"
-    temperature = store.attributes.get("sampling_temperature", 1)
-    if temperature != 1:
-        return f"it needs samples at temperature 1, not sampling_temperature={temperature}"
-    for name, untruncated in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
-        # If the attribute is absent, 0 or -1, samples are not truncated either.
-        value = store.attributes.get(name, untruncated)
-        if 0 < value < untruncated:
-            return f"it needs samples of the whole distribution, not {name}={value}"
+    if reason := sample_mean_refusal(store):
+        return reason
     if measure.estimator is Estimator.MEMBER_SAMPLE_MEAN:
         if store.combination != "member":
             return f"it needs samples of each member, not combination={store.combination}"
@@ -49,6 +42,43 @@ def monte_carlo_refusal(
         needed = measure.posterior or "a posterior"
         return f"it needs samples of {needed}, not combination={store.combination}"
     return None
+
+
+def sample_mean_refusal(store: Store) -> str | None:
+    """Return why the samples of this store do not estimate an expectation, or None."""
+    if store.regime != "sample":
+        return f"it needs samples (regime=sample), this store has regime={store.regime}"
+    temperature = store.attributes.get("sampling_temperature", 1)
+    if temperature != 1:
+        return f"it needs samples at temperature 1, not sampling_temperature={temperature}"
+    for name, untruncated in (("sampling_top_k", store.vocab_size), ("sampling_top_p", 1)):
+        # If the attribute is absent, 0 or -1, samples are not truncated either.
+        value = store.attributes.get(name, untruncated)
+        if 0 < value < untruncated:
+            return f"it needs samples of the whole distribution, not {name}={value}"
+    return None
+
+
+def sample_mean(store: Store, values: Float64, beam: int) -> Float64:
+    """Return the mean over the first `beam` samples, [hypothesis] to [sentence].
+
+    Where single members drew the samples, those of each member are averaged first.
+    """
+    if store.combination == "member":
+        return _mean_of_members(store, values, _first_of_each_member(store, beam))
+    selection = first_hypotheses(store.hypothesis_offset, beam)
+    return weighted_mean(uniform(selection), values[selection.hypothesis], selection)
+
+
+def _first_of_each_member(store: Store, beam: int) -> Selection:
+    drawn_by = store.read("/hypothesis/member")
+    return first_of_member(store.hypothesis_offset, drawn_by, store.n_member, beam)
+
+
+def _mean_of_members(store: Store, values: Float64, selection: Selection) -> Float64:
+    mean = weighted_mean(uniform(selection), values[selection.hypothesis], selection)
+    of_members: Float64 = mean.reshape(store.n_sentence, store.n_member).mean(axis=1)
+    return of_members
 
 
 def monte_carlo_measures(
@@ -83,16 +113,12 @@ def _member_sample_means(
     }
     if not measures:
         return {}
-    n_member = store.n_member
     drawn_by = store.read("/hypothesis/member")
-    selection = first_of_member(store.hypothesis_offset, drawn_by, n_member, beam)
     own = sums.logprob_member[np.arange(len(drawn_by)), drawn_by]
     reject_undrawable(store, own)
     sums = replace(sums, logprob_own=own)
-    log_weight = uniform(selection)
-    columns = {}
-    for name, measure in measures.items():
-        values = measure.values(sums, length_norm)[selection.hypothesis]
-        mean = weighted_mean(log_weight, values, selection)
-        columns[name] = mean.reshape(store.n_sentence, n_member).mean(axis=1)
-    return columns
+    selection = _first_of_each_member(store, beam)
+    return {
+        name: _mean_of_members(store, measure.values(sums, length_norm), selection)
+        for name, measure in measures.items()
+    }

@@ -15,9 +15,16 @@ from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
 from pipeline.uncertainty.hypothesis_report import hypothesis_report
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
-from pipeline.uncertainty.sequence import KEYS, Grid, refusals, sequence_table
+from pipeline.uncertainty.sequence import (
+    KEYS,
+    Grid,
+    hypothesis_measures_refusal,
+    refusals,
+    sequence_table,
+)
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -29,8 +36,9 @@ def write_measures(
 ) -> dict[str, Any]:
     """Write sequence.parquet, token.parquet and checks.json; return the checks as plain values.
 
-    folder: must exist. A sentence without a value gets null, and so does NaN of an extra measure. A
-    measure that the store cannot give is absent, and checks.json says why. Raises StoreError,
+    folder: must exist. A sentence without a value gets null, and so does a NaN of the user's
+    measures, which checks.json counts. A measure that the store cannot give is absent, and
+    checks.json says why. Raises StoreError,
     naming task, test set and sentence, for any other measure that is NaN or out of its range.
     """
     import pyarrow as pa
@@ -61,10 +69,24 @@ def write_measures(
     report["settings"] = grid.rules.as_dict()
     report |= hypothesis_report(store, grid.beam)
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
+    reason = hypothesis_measures_refusal(store, grid.rules.weights_from)
+    report["absent"] |= dict.fromkeys(grid.hypothesis_measures, reason) if reason else {}
+    report["sentences_without_own_measure"] = _without_value(store, table, grid)
     reason = heuristics_reason(store, member_stores)
     report["null"] = dict.fromkeys(HEURISTICS, reason) if reason else {}
     write_json(folder / "checks.json", report)
     return report
+
+
+def _without_value(store: Store, table: pd.DataFrame, grid: Grid) -> dict[str, int]:
+    """Count the sentences with a hypothesis where a measure of the user is NaN, per measure.
+
+    A sentence counts if the measure is NaN at any point of the grid.
+    """
+    has_hypothesis = np.diff(store.hypothesis_offset) > 0
+    names = [name for name in (*grid.extra_measures, *grid.hypothesis_measures) if name in table]
+    is_nan = table[names].isna().groupby(table["sentence_id"]).any()
+    return {name: int((is_nan[name].to_numpy() & has_hypothesis).sum()) for name in names}
 
 
 def ensemble_decodes(stores: Mapping[str, Store]) -> Iterator[tuple[str, Store, list[Store]]]:

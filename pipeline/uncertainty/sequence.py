@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -22,7 +22,7 @@ from pipeline.uncertainty.blocks import (
     token_blocks,
 )
 from pipeline.uncertainty.checks import reject_nan
-from pipeline.uncertainty.equal_texts import compare_texts, merged
+from pipeline.uncertainty.equal_texts import compare_texts, merge
 from pipeline.uncertainty.heuristics import heuristic_measures
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_sequences import (
@@ -31,7 +31,13 @@ from pipeline.uncertainty.measures_of_sequences import (
     SequenceMeasure,
     measures_by,
 )
-from pipeline.uncertainty.monte_carlo import monte_carlo_measures, monte_carlo_refusal
+from pipeline.uncertainty.monte_carlo import (
+    monte_carlo_measures,
+    monte_carlo_refusal,
+    sample_mean,
+    sample_mean_refusal,
+)
+from pipeline.uncertainty.own_measures import OwnMeasure, OwnMeasures, check_own_measures
 from pipeline.uncertainty.weighting import (
     Selection,
     first_hypotheses,
@@ -40,7 +46,6 @@ from pipeline.uncertainty.weighting import (
     weighted_mean,
 )
 
-ExtraMeasure = Callable[..., Any]
 KEYS = ("sentence_id", "beam", "temperature", "length_norm", "flag")
 _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 
@@ -49,16 +54,18 @@ _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 class Grid:
     """Settings of the sequence measures; every combination of the three lists is computed.
 
-    rules: what else the measures depend on; extra: further measures, name -> f(store, beam=,
-    temperature=, length_norm=) -> [sentence], which do not see the rules. Raises ConfigError for a
-    value out of its range.
+    rules: what else the measures depend on. extra_measures: name -> a function of a store that
+    returns [sentence]; hypothesis_measures: name -> one that returns [hypothesis], which is
+    averaged like the measures of the paper. These functions do not see the rules. Raises
+    ConfigError for a value out of its range, and for a function that `check_own_measures` refuses.
     """
 
     beam: Sequence[int]
     temperature: Sequence[float]
     length_norm: Sequence[bool]
     rules: MeasureRules = field(default_factory=MeasureRules)
-    extra: Mapping[str, ExtraMeasure] = field(default_factory=dict)
+    extra_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
+    hypothesis_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.beam or any(beam < 1 or beam != int(beam) for beam in self.beam):
@@ -73,6 +80,8 @@ class Grid:
             raise ConfigError(
                 f"uncertainty.length_norm: must be true or false (got {self.length_norm})."
             )
+        taken = {*KEYS, *SEQUENCE_MEASURES}
+        check_own_measures(self.extra_measures, self.hypothesis_measures, taken)
 
 
 def sequence_measures(
@@ -135,13 +144,26 @@ def _refusal(
     if measure.name in _WEIGHTED:
         if store.regime == "sample":
             return "samples are not importance-weighted: use the means over samples"
-        if not decoding_posteriors(store) and weights_from == "decoding":
-            return "importance weights need the posterior that decoded, not combination=member"
+        if reason := _weights_refusal(store, weights_from):
+            return reason
     elif reason := monte_carlo_refusal(measure, store, members):
         return reason
     if measure.members_only or has_distributions(store, members):
         return None
     return "a subset of members needs full distributions (dump=full)"
+
+
+def _weights_refusal(store: Store, weights_from: str) -> str | None:
+    if not decoding_posteriors(store) and weights_from == "decoding":
+        return "importance weights need the posterior that decoded, not combination=member"
+    return None
+
+
+def hypothesis_measures_refusal(store: Store, weights_from: str) -> str | None:
+    """Return why this store cannot average the user's measures of hypotheses, or None."""
+    if store.regime == "sample":
+        return sample_mean_refusal(store)
+    return _weights_refusal(store, weights_from)
 
 
 def sequence_table(
@@ -153,22 +175,27 @@ def sequence_table(
 ) -> pd.DataFrame:
     """Compute the measures that are not refused, one row per sentence for each point of the grid.
 
-    heuristics: name -> [sentence], the same at every point. They and extra measures may be NaN for
-    sentences that have no value. Raises ConfigError for an extra measure that does not return one
-    value per sentence, StoreError naming the sentence if any other measure is NaN.
+    heuristics: name -> [sentence], the same at every point. They and the user's measures may be NaN
+    for sentences that have no value. Raises ConfigError for a measure of the user that does not
+    return one number per sentence or hypothesis, StoreError naming the sentence if any other
+    measure is NaN.
     """
     available = [name for name, reason in refused.items() if reason is None]
     weighted = {name: measure for name, measure in _WEIGHTED.items() if name in available}
     rules = grid.rules
+    own = OwnMeasures(store, grid.extra_measures, grid.hypothesis_measures)
+    averages_own = hypothesis_measures_refusal(store, rules.weights_from) is None
+    has_weights = store.regime != "sample" and _weights_refusal(store, rules.weights_from) is None
     by_name = rules.weights_from != "decoding"
-    texts = compare_texts(store) if weighted and rules.equal_texts == "merge" else None
+    texts = compare_texts(store) if has_weights and rules.equal_texts == "merge" else None
     frames = []
     for beam in grid.beam:
-        averaged, selection = sums, first_hypotheses(store.hypothesis_offset, beam)
-        if weighted:
+        averaged, selection, merged = sums, first_hypotheses(store.hypothesis_offset, beam), None
+        if has_weights:
             posterior = rules.weights_from if by_name else decoding_posteriors(store)[0]
             if texts is not None:
-                averaged, selection = merged(sums, selection, texts, posterior)
+                merged = merge(sums.logprob[posterior], selection, texts)
+                averaged, selection = merged.sums(sums), merged.selection
         quantities = {
             length_norm: {name: m.values(averaged, length_norm) for name, m in weighted.items()}
             for length_norm in set(grid.length_norm)
@@ -181,12 +208,18 @@ def sequence_table(
             }
             columns: dict[str, Any] = {"sentence_id": np.arange(store.n_sentence)} | settings
             columns["flag"] = store.flag
-            if weighted:
+            if has_weights:
                 log_pi = importance(averaged.logprob[posterior], selection, temperature)
                 columns |= _weighted_means(store, quantities[length_norm], log_pi, selection)
             columns |= monte_carlo_measures(store, sums, beam, length_norm, available)
             columns |= heuristics
-            columns |= _extra_measures(store, grid.extra, settings, columns)
+            columns |= own.of_sentences(settings)
+            for name, values in own.of_hypotheses(settings).items() if averages_own else ():
+                if has_weights:
+                    of_texts = values if merged is None else merged.mean(values)
+                    columns[name] = weighted_mean(log_pi, of_texts[selection.hypothesis], selection)
+                else:
+                    columns[name] = sample_mean(store, values, beam)
             frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
 
@@ -200,26 +233,6 @@ def _weighted_means(
         mean = log_weighted_mean if is_log else weighted_mean
         columns[name] = mean(log_pi, quantity[selection.hypothesis], selection)
         reject_nan(store, name, columns[name])
-    return columns
-
-
-def _extra_measures(
-    store: Store,
-    extra: Mapping[str, ExtraMeasure],
-    settings: Mapping[str, Any],
-    columns_so_far: Collection[str],
-) -> dict[str, Float64]:
-    columns = {}
-    for name, function in extra.items():
-        key = f"uncertainty.extra_measures.{name}"
-        if name in columns_so_far:
-            raise ConfigError(f"{key}: another column has this name. Rename the measure.")
-        columns[name] = np.asarray(function(store, **settings), dtype=np.float64)
-        if columns[name].shape != (store.n_sentence,):
-            raise ConfigError(
-                f"{key}: must return one value per sentence, {store.n_sentence} in all "
-                f"(got shape {columns[name].shape})."
-            )
     return columns
 
 

@@ -44,11 +44,14 @@ def one_best(
     return [best_first[:1] for best_first in hypotheses]
 
 
-def source_words(
-    store: Store, beam: int, temperature: float, length_norm: bool
-) -> NDArray[np.float64]:
-    """Measure: the number of words of the source sentence."""
+def source_words(store: Store) -> NDArray[np.float64]:
+    """Measure of sentences: the number of words of the source."""
     return np.array([len(text.split()) for text in store.sources()], float)
+
+
+def hypothesis_words(store: Store) -> NDArray[np.float64]:
+    """Measure of hypotheses: the number of words."""
+    return np.array([len(text.split()) for text in store.read("/hypothesis/text")], float)
 
 
 def word_count(hypotheses: Sequence[str], references: Sequence[str]) -> float:

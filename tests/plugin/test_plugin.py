@@ -70,12 +70,15 @@ def test_added_search_keeps_one_hypothesis(root: Path) -> None:
         assert store.n_hypothesis == store.n_sentence == 8
 
 
-def test_added_measure_is_a_column_and_is_evaluated(root: Path) -> None:
+def test_added_measures_are_columns_and_are_evaluated(root: Path) -> None:
     folder = root / "uncertainty" / "nmt_ende" / "mine.prex.newstest14"
-    assert (pd.read_parquet(folder / "sequence.parquet")["source_words"] > 0).all()
+    table = pd.read_parquet(folder / "sequence.parquet")
+    assert (table["source_words"] > 0).all()
+    assert (table["hypothesis_words"] >= 0).all()
     cells = (root / "metrics" / "nmt_ende" / "cells.csv").read_text(encoding="utf-8")
-    assert ",source_words,prr," in cells
-    assert ",source_words,roc_auc," in cells
+    for name in ("source_words", "hypothesis_words"):
+        assert f",{name},prr," in cells
+        assert f",{name},roc_auc," in cells
 
 
 def test_added_metric_is_a_cell(root: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import ConfigError, StoreError
+from pipeline.errors import StoreError
 from pipeline.store import Hypothesis, Store, TopK, open_store
 from pipeline.uncertainty.blocks import token_blocks
 from pipeline.uncertainty.checks import reject_nan, reject_out_of_range
@@ -195,19 +195,6 @@ def test_token_ids_must_match_the_distributions(
         report = write_measures(store, tmp_path, GRID)
         assert (report["recomputed"]["largest_difference_nats"]["logprob"] > 1e-3) == off
         assert report["ok"] != off
-
-
-def test_measures_of_the_user_are_columns(store: Store, tmp_path: Path):
-    def hypotheses(store: Store, *, beam: int, temperature: float, length_norm: bool) -> np.ndarray:
-        return np.minimum(np.diff(store.hypothesis_offset), beam)
-
-    write_measures(store, tmp_path, replace(GRID, extra={"n_best": hypotheses}))
-    table = pd.read_parquet(tmp_path / "sequence.parquet")
-    assert table[table.beam == 3].n_best.tolist()[:3] == [2, 0, 3]
-    with pytest.raises(ConfigError, match=r"extra_measures\.short: must return one value"):
-        write_measures(store, tmp_path, replace(GRID, extra={"short": lambda store, **_: [1.0]}))
-    with pytest.raises(ConfigError, match=r"extra_measures\.var_p: another column has this name"):
-        write_measures(store, tmp_path, replace(GRID, extra={"var_p": hypotheses}))
 
 
 def test_files_do_not_depend_on_block_size(
