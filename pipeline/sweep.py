@@ -185,8 +185,12 @@ def _plug_ins(config: PipelineConfig, group: str, *names: str) -> list[Callable[
 
 
 def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:
-    """Return the settings for results in `folder`, without figures and MLflow runs."""
+    """Return the settings for results in `folder`, without figures and MLflow runs.
+
+    External scores belong to the hypotheses of one decode, so that points have none.
+    """
     changes = {"io.root": str(folder), "tracking.enabled": False, "report.figures": {}}
+    changes |= {"metrics.scores": {}}
     return _changed(config, changes)
 
 

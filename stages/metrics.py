@@ -10,6 +10,7 @@ from pipeline import tracking
 from pipeline.metrics.cell import Cell, headline, write_cells
 from pipeline.metrics.decodes import read_decodes
 from pipeline.metrics.evaluation import write_draws, write_replicates
+from pipeline.metrics.external_scores import provenance_of_scores, read_external_scores
 from pipeline.metrics.replicates import leave_one_out
 from pipeline.metrics.task import (
     baseline_test_set,
@@ -48,18 +49,20 @@ def metrics(config: PipelineConfig) -> None:
     for warning in text_warnings(list(evaluated.values()), evaluation.quality):
         _log.warning("%s: %s", task, warning)
     prepared = root / "prepare" / task
-    cells = task_cells(config, evaluated, uncertainty, prepared, evaluation)
+    scores = read_external_scores(config.metrics.scores, task, decodes)
+    cells = task_cells(config, evaluated, uncertainty, prepared, evaluation, scores)
     # Ensembles without one training run have no cells; their values show whether the runs agree.
     left_out = leave_one_out(decodes, config.ensemble.name)
-    task_cells(config, left_out, uncertainty, prepared, replace(evaluation, resamples=0))
+    task_cells(config, left_out, uncertainty, prepared, replace(evaluation, resamples=0), scores)
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
     evidence = TaskEvidence(
-        task, decodes, uncertainty, baseline, evaluation.quality, config.seed, rules
+        task, decodes, uncertainty, baseline, evaluation.quality, config.seed, rules, scores
     )
     figures = implementations(config.report.figures, "report.figures")
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
-    made_from = provenance(config, "metrics", parts | measures.as_input, *plug_ins)
+    inputs = parts | measures.as_input | provenance_of_scores(scores, decodes)
+    made_from = provenance(config, "metrics", inputs, *plug_ins)
     with new_artifact(root / "metrics" / task, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)

@@ -42,9 +42,18 @@ _PERCENT = (0.0, 100.0)
 _RANGES = {
     **dict.fromkeys(("bleu", "chrf", "roc_auc", "aupr", "ece", "copied_percent"), _PERCENT),
     "prr": (-inf, 100.0),
+    # The released code's curve has no end, so that other orders may beat that of the errors.
+    **dict.fromkeys(("prr_shifted", "prr_released"), (-inf, inf)),
     "wer_percent": (0.0, inf),
     "cer_percent": (0.0, inf),
     "nll": (-1e-2, inf),
+}
+METRIC_NAMES = frozenset(_RANGES)
+# How measures are judged by an external score -> the lowest and highest possible value. The metric
+# of a cell is one of these names, `_` and the name of the score; its column is the measure.
+SCORE_STATISTICS = {
+    "prr": (-inf, 100.0),
+    **dict.fromkeys(("pearson", "spearman", "kendall"), (-1.0, 1.0)),
 }
 LOWER_IS_BETTER = ("nll", "wer_percent", "cer_percent", "ece")  # of metrics
 _ROUNDING = 1e-9
@@ -130,7 +139,7 @@ def number_text(value: float) -> str:
 
 
 def _check_possible(cell: Cell) -> None:
-    lowest, highest = _RANGES.get(cell.metric, (-inf, inf))
+    lowest, highest = _possible_range(cell)
     for name in ("value", "spread", "low", "high"):
         number = getattr(cell, name)
         if number is None:
@@ -142,6 +151,12 @@ def _check_possible(cell: Cell) -> None:
                 f"cell {key}: {name} must be finite and in [{low:g}, {high:g}] (got {number}). "
                 "Check the decode stores and run python -m stages.uncertainty again."
             )
+
+
+def _possible_range(cell: Cell) -> tuple[float, float]:
+    if cell.metric in _RANGES or cell.metric == cell.column:
+        return _RANGES.get(cell.metric, (-inf, inf))
+    return SCORE_STATISTICS.get(cell.metric.partition("_")[0], (-inf, inf))
 
 
 def _text(value: object) -> str:

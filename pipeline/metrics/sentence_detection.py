@@ -42,7 +42,7 @@ def sentence_detection_cells(
     and regime; without such a decode it has no cells. Raises DataError if measures are missing.
     """
     measured_decodes = [
-        _measured(decode, uncertainty / part, source_is_text)
+        read_measured(decode, uncertainty / part, source_is_text)
         for part, decode in decodes.items()
         if decode.is_ensemble and (decode.is_search or decode.is_forced)
     ]
@@ -63,7 +63,11 @@ def sentence_detection_cells(
             yield from ood_detection_cells(against, replicates, evaluation)
 
 
-def _measured(decode: Decode, measures: Path, source_is_text: bool) -> MeasuredDecode:
+def read_measured(decode: Decode, measures: Path, source_is_text: bool) -> MeasuredDecode:
+    """A decode with its measures in the folder `measures`, and the copied share of its sources.
+
+    References have no copied share. Raises DataError if the measures are missing.
+    """
     grid = read_measures(measures / "sequence.parquet", len(decode.texts))
     measured = MeasuredDecode(decode, grid)
     return measured if decode.is_forced else with_copy_through(measured, source_is_text)
@@ -113,7 +117,7 @@ def _rejection_cell(
     evaluation: Evaluation,
 ) -> Cell:
     """The cell of one measure; n is 0 if no sentence has both an error and a value."""
-    used = _present([*errors_percent, *values])
+    used = present([*errors_percent, *values])
     if not used.any():
         return cell
     errors = [of_decode[used] for of_decode in errors_percent]
@@ -210,8 +214,8 @@ def _roc_auc_cell(
 ) -> Cell:
     """The cell of one measure from all replicates."""
     name = cell.column
-    used_inside = _present([inside.values[name] for inside, _ in pairs])
-    used_outside = _present([outside.values[name] for _, outside in pairs])
+    used_inside = present([inside.values[name] for inside, _ in pairs])
+    used_outside = present([outside.values[name] for _, outside in pairs])
     in_domain, out_of_domain = pairs[0]
     if not used_inside.any() and not used_outside.any():
         return replace(cell, reason=out_of_domain.reason(name))
@@ -239,6 +243,6 @@ def _roc_auc_cell(
     return filled
 
 
-def _present(values: Sequence[FloatArray]) -> NDArray[np.bool_]:
+def present(values: Sequence[FloatArray]) -> NDArray[np.bool_]:
     """Which sentences have a value in all arrays, [sentence]."""
     return np.asarray(~np.isnan(np.stack(values)).any(axis=0))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.calibration import calibration_cells
 from pipeline.metrics.cell import Cell, absent_set_cell
 from pipeline.metrics.copy_through import copy_through_cells
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation, RecordedEvaluation
+from pipeline.metrics.external_scores import ExternalScores
 from pipeline.metrics.performance import extra_cells, nll_cells, quality_cells
 from pipeline.metrics.replicates import averaged_runs, checkpoint_averages
 from pipeline.metrics.rules import Rules
+from pipeline.metrics.score_cells import score_cells
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.metrics.token_errors import token_detection_cells
 from pipeline.metrics.token_labels import token_rules
@@ -70,23 +72,21 @@ def task_cells(
     uncertainty: Path,
     prepared: Path,
     evaluation: Evaluation,
+    scores: Sequence[ExternalScores] = (),
 ) -> list[Cell]:
     """All cells of a task; `decodes` are by part, with measures in the folder `uncertainty`.
 
     `prepared` is the folder of stage prepare, which may be missing if the stores come from another
-    toolkit.
+    toolkit. Raises ConfigError if an external score has the name of another metric of the run.
     """
     averaged = averaged_runs(config, decodes)
-    searched = [
-        decode
-        for decode in (*decodes.values(), *checkpoint_averages(decodes, averaged))
-        if decode.is_search
-    ]
+    averages = checkpoint_averages(decodes, averaged)
+    searched = [decode for decode in (*decodes.values(), *averages) if decode.is_search]
     forced = [decode for decode in decodes.values() if decode.is_forced]
     is_translation = config.task.family == "translation"
     baseline = baseline_test_set(config.task)
     data = Artifact(prepared, "prepare", required=False)
-    return [
+    cells = [
         *quality_cells(searched, evaluation),
         *nll_cells(forced, config.ensemble.name, averaged, evaluation),
         *extra_cells(searched, extra_metrics(config), evaluation),
@@ -99,6 +99,19 @@ def task_cells(
         *calibration_cells(decodes, uncertainty, evaluation),
         *_absent_set_cells(config.task, data),
     ]
+    of_scores = score_cells(scores, decodes, averages, uncertainty, is_translation, evaluation)
+    return [*cells, *_without_clash(of_scores, cells)]
+
+
+def _without_clash(of_scores: Iterable[Cell], cells: Iterable[Cell]) -> Iterator[Cell]:
+    taken = {cell.key for cell in cells}
+    for cell in of_scores:
+        if cell.key in taken:
+            raise ConfigError(
+                f"metrics.scores: a score would have the cells of another metric, {cell.metric}. "
+                "Choose another name."
+            )
+        yield cell
 
 
 def _token_cells(

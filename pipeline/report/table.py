@@ -31,13 +31,15 @@ class Heading:
 class TableCell:
     """A cell of the run, with the paper's number next to it.
 
-    `cell.test_set` is the name that the table uses for the test set.
+    `cell.test_set` is the name that the table uses for the test set. `decimals` are those of its
+    numbers; None takes those of the metric.
     """
 
     cell: Cell
     paper: float | None = None
     paper_spread: float | None = None
     best: bool = False
+    decimals: int | None = None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -46,8 +48,9 @@ class TableCell:
         return None if low is None or high is None else (low, high)
 
     def format(self, value: float) -> str:
-        """Format a number with the decimals of the cell's metric, never as -0.0."""
-        return f"{value:z.{_DECIMALS.get(self.cell.metric, 1)}f}"
+        """Format a number of the cell, never as -0.0."""
+        decimals = _DECIMALS.get(self.cell.metric, 1) if self.decimals is None else self.decimals
+        return f"{value:z.{decimals}f}"
 
 
 @dataclass(frozen=True)

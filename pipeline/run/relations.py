@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from string import Formatter
 from typing import TYPE_CHECKING
 
 from omegaconf import ListConfig, OmegaConf
@@ -11,6 +13,9 @@ from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
 if TYPE_CHECKING:
     from pipeline.run.schema import PipelineConfig
+
+_SCORE_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_PLACEHOLDERS = ("part", "task", "test_set")  # in the path of a file of scores
 
 
 def check_relations(config: PipelineConfig) -> None:
@@ -44,6 +49,7 @@ def check_relations(config: PipelineConfig) -> None:
     else:
         _check_sources(config)
     _check_training(config)
+    _check_scores(config)
 
 
 def name_own_corpora(config: PipelineConfig) -> None:
@@ -99,6 +105,24 @@ def _check_training(config: PipelineConfig) -> None:
             f"train.warmup_updates: must be less than {cycle:g}, the updates of one cosine cycle "
             f"(got {train.warmup_updates})."
         )
+
+
+def _check_scores(config: PipelineConfig) -> None:
+    for name, scores in config.metrics.scores.items():
+        if not _SCORE_NAME.fullmatch(name):
+            raise ConfigError(
+                f"metrics.scores.{name}: a name must consist of letters, digits and _ (got {name})."
+            )
+        try:
+            names = {field for _, field, _, _ in Formatter().parse(scores.files)} - {None}
+            scores.files.format(**dict.fromkeys(_PLACEHOLDERS, ""))
+        except (ValueError, LookupError):  # braces that are not closed, {} or another name
+            names = {scores.files}
+        if not names <= {*_PLACEHOLDERS}:
+            raise ConfigError(
+                f"metrics.scores.{name}.files: must be a path with no other placeholders than "
+                f"{', '.join(f'{{{known}}}' for known in _PLACEHOLDERS)} (got {scores.files})."
+            )
 
 
 def _check_kinds(config: PipelineConfig) -> None:

@@ -297,6 +297,14 @@ class UncertaintyConfig:
 
 
 @dataclass
+class ScoresConfig:
+    """Scores of sentences from elsewhere: their files, and whether a higher score is better."""
+
+    files: str = MISSING
+    higher_is_better: bool = MISSING
+
+
+@dataclass
 class MetricsConfig:
     """Settings of the quality, error-detection and OOD metrics."""
 
@@ -310,6 +318,7 @@ class MetricsConfig:
     prr: str = _one_of("exact", "shifted")
     aupr: str = _one_of("average_precision", "trapezoid")
     extra_metrics: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, ScoresConfig] = field(default_factory=dict)
 
 
 @dataclass

@@ -125,7 +125,8 @@ Draw = Callable[[pd.DataFrame], "Figure"]
 class Sheet:
     """A figure that is not drawn yet: title, caption, tidy data, and the function that draws them.
 
-    `data` has one row per point. If it is empty there is no picture, and `reason` says why.
+    `data` has one row per point. If it is empty there is no picture, and `reason` says why. Without
+    a reason too, the figure does not concern the run and is not listed.
     """
 
     title: str
@@ -155,6 +156,8 @@ def make_figures(
                 f"report.figures.{name}: the function must return a Sheet (got {sheet!r}). "
                 "Name another function."
             )
+        if sheet.data.empty and not sheet.reason:
+            continue
         files = _write_sheet(folder, f"{evidence.task}_{name}", sheet)
         listed.append(
             {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.metrics.decodes import Decode
+from pipeline.metrics.external_scores import ExternalScores
 from pipeline.metrics.measure_files import (
     SentenceMeasures,
     first_of_each_length_norm,
@@ -30,7 +31,7 @@ class TaskEvidence:
     `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
     out-of-domain test sets are compared with. `quality` scores sentences, and `seed` is used to
     draw subsets of members. `rules` are those of the measures; figures that compute measures at
-    further settings use them too.
+    further settings use them too. `scores` are scores from elsewhere.
     """
 
     task: str
@@ -40,6 +41,7 @@ class TaskEvidence:
     quality: Quality
     seed: int
     rules: MeasureRules
+    scores: Sequence[ExternalScores] = ()
     _errors: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property
