@@ -44,6 +44,10 @@ def test_tracked_names_are_distinct_and_ascii() -> None:
         ("nll", {"value": math.inf}, r"value must be finite and in \[-0\.01, inf\] \(got inf\)"),
         ("roc_auc", {"value": 50.0, "high": 100.5}, r"high must .* in \[0, 100\] \(got 100\.5\)"),
         ("prr", {"value": 101.0}, r"value must .* in \[-inf, 100\] \(got 101"),
+        ("prr_da", {"value": 101.0}, r"value must .* in \[-inf, 100\] \(got 101"),
+        ("kendall_da", {"low": -1.1}, r"low must .* in \[-1, 1\] \(got -1\.1\)"),
+        ("pearson_da", {"value": 1.01}, r"value must .* in \[-1, 1\] \(got 1\.01\)"),
+        ("spearman_da", {"high": 1.01}, r"high must .* in \[-1, 1\] \(got 1\.01\)"),
         ("wer_percent", {"value": 9.0, "spread": -1.0}, r"spread must .* in \[0, inf\] \(got -1"),
     ],
 )

@@ -90,3 +90,33 @@ def test_imported_subword_models_need_no_training_text() -> None:
     sets = ("data.source=files", "data.corpus=mine", "data.dev=x", "data.test=y")
     settings = composed_settings(*_IMPORTED, "data.units.sentencepiece=m", *_DICTIONARIES, *sets)
     assert settings.data.train is None
+
+
+_SCORE = "+metrics.scores.comet"
+_BETTER = f"{_SCORE}.higher_is_better=true"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ([f"{_SCORE}.files=a"], r"scores\.comet\.higher_is_better: must have a value"),
+        ([_BETTER], r"scores\.comet\.files: must have a value"),
+        ([_BETTER, f"{_SCORE}.files='{{}}'"], r"no other placeholders than {part}, .* \(got {}\)"),
+        ([_BETTER, f"{_SCORE}.files='{{set}}.tsv'"], r"placeholders .* \(got {set}\.tsv\)"),
+        ([_BETTER, f"{_SCORE}.files='{{part'"], r"scores\.comet\.files: must be a path .*{part\)"),
+        (
+            ["+metrics.scores.a-b.files=a", "+metrics.scores.a-b.higher_is_better=true"],
+            r"scores\.a-b: a name must consist of letters, digits and _ \(got a-b\)",
+        ),
+        ([f"{_SCORE}.higher_is_better=7.5", f"{_SCORE}.files=a"], r"higher_is_better: .* is not a valid bool"),
+    ],
+)
+def test_scores_need_files_a_direction_and_a_name(overrides: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        composed_settings(*overrides)
+
+
+def test_files_of_scores_may_have_every_placeholder() -> None:
+    files = "'scores/{task}/{part}.{test_set}.tsv'"
+    settings = composed_settings(_BETTER, f"{_SCORE}.files={files}")
+    assert settings.metrics.scores["comet"].files == files.strip("'")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from pipeline.report.figures.distributions import (
     reliability_diagrams,
 )
 from pipeline.report.figures.evidence import usable
-from pipeline.report.figures.rejection import rejection_curves, rejection_example
+from pipeline.report.figures.rejection import rejection_curves, rejection_example, score_curves
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
 from pipeline.run.settings import CONF, implementation
 from pipeline.statistics.subsets import subsets
@@ -33,6 +34,7 @@ FIGURES = {
     for figure in (
         rejection_example,
         rejection_curves,
+        score_curves,
         error_histograms,
         confidence_histograms,
         reliability_diagrams,
@@ -91,6 +93,14 @@ def test_figures_of_a_run_without_decodes_have_reasons(
         assert entry["files"] == [f"nmt_ende_{entry['name']}.csv"]
 
 
+def test_a_figure_of_scores_is_not_listed_without_scores(
+    evidence: TaskEvidence, tmp_path: Path
+) -> None:
+    without = replace(evidence, scores=())
+    assert make_figures(tmp_path, without, {"score_curves": score_curves}) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["nmt_ende_figures.json"]
+
+
 def test_a_function_that_returns_no_sheet_is_refused(
     evidence: TaskEvidence, tmp_path: Path
 ) -> None:
@@ -122,6 +132,27 @@ def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) 
     errors, values = usable(evidence.errors(PREX), measured.values["prex_entropy_s"])
     of_measure = data[(data["test_set"] == "newstest14") & (data["order"] == "prex_entropy_s")]
     expected = prediction_rejection_ratio(errors, values)
+    assert of_measure["prr_percent"].iloc[0] == pytest.approx(expected)
+
+
+def test_score_curves_end_at_the_best_score_and_have_the_prr_of_the_cells(
+    evidence: TaskEvidence,
+) -> None:
+    data = score_curves(evidence).data
+    # Also test sets that are not in-domain; the one without scores is left out.
+    assert list(dict.fromkeys(data["test_set"])) == ["newstest14", "L-FR"]
+    of_set = data[data["test_set"] == "newstest14"]
+    curves = of_set.pivot_table(index="replaced_percent", columns="order", values="remaining_error")
+    assert (curves["oracle"] <= curves["random"] + 1e-9).all()
+    np.testing.assert_allclose(curves.iloc[-1], 0, atol=1e-9)
+    (kind,) = evidence.scores
+    scores = kind.values[evidence.decodes[PREX].path][:-1]
+    assert curves["random"].iloc[0] == pytest.approx((scores.max() - scores).mean())
+    assert set(of_set["error"]) == {"distance from the best da"}
+    measured = evidence.one_best_measures(PREX)
+    assert measured is not None
+    expected = prediction_rejection_ratio(-scores, measured.values["prex_entropy_s"][:-1])
+    of_measure = of_set[of_set["order"] == "prex_entropy_s"]
     assert of_measure["prr_percent"].iloc[0] == pytest.approx(expected)
 
 
