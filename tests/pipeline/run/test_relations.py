@@ -108,7 +108,10 @@ _BETTER = f"{_SCORE}.higher_is_better=true"
             ["+metrics.scores.a-b.files=a", "+metrics.scores.a-b.higher_is_better=true"],
             r"scores\.a-b: a name must consist of letters, digits and _ \(got a-b\)",
         ),
-        ([f"{_SCORE}.higher_is_better=7.5", f"{_SCORE}.files=a"], r"higher_is_better: .* is not a valid bool"),
+        (
+            [f"{_SCORE}.higher_is_better=7.5", f"{_SCORE}.files=a"],
+            r"higher_is_better: .* is not a valid bool",
+        ),
     ],
 )
 def test_scores_need_files_a_direction_and_a_name(overrides: list[str], words: str) -> None:
