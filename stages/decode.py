@@ -93,10 +93,10 @@ def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetC
     """The test sets that could be prepared."""
     absent = prepared.absent_sets()
     if config.part is None:
-        for role, reason in absent.items():
-            _log.info("no decode of %s, which was not prepared: %s", role, reason)
+        for name, reason in absent.items():
+            _log.info("no decode of %s, which was not prepared: %s", name, reason)
     sets = config.task.test_sets.items()
-    return {role: test_set for role, test_set in sets if role not in absent}
+    return {name: test_set for name, test_set in sets if name not in absent}
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def metrics(config: PipelineConfig) -> None:
     measures = Artifact(uncertainty, "uncertainty", required=False)
     measures.check(parts)
     check_measure_settings(config, measures)
-    decodes = read_decodes(root / "decode" / task, parts, task, config.task.test_sets)
+    decodes = read_decodes(root / "decode" / task, parts, config.task)
     evaluated = {part: d for part, d in decodes.items() if d.cell.ensemble != SUBSET}
     for warning in text_warnings(list(evaluated.values()), evaluation.quality):
         _log.warning("%s: %s", task, warning)

@@ -28,7 +28,7 @@ def prepare(config: PipelineConfig) -> None:
     with complete_folder(target) as folder:
         card, facts = prepare_family(config, folder)
         if data.check_paper_sizes:
-            facts["not_as_in_the_paper"] = size_differences(task.name, facts["counts"])
+            facts["not_as_in_the_paper"] = size_differences(task, facts["counts"])
             for difference in facts["not_as_in_the_paper"]:
                 _log.warning("not as in the paper: %s", difference)
         (folder / "data_card.md").write_text(card, encoding="utf-8", newline="\n")

@@ -16,7 +16,7 @@ from pipeline.report.claims import Claim, write_claims
 from pipeline.report.dataset_tables import dataset_tables, read_descriptions
 from pipeline.report.formats import write_tables
 from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
-from pipeline.report.paper_tables import paper_table
+from pipeline.report.paper_tables import is_about, paper_table
 from pipeline.report.verdicts import verdicts
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
@@ -40,11 +40,19 @@ def tables(config: PipelineConfig) -> None:
     index = CellIndex(cells)
     added_tables = implementations(report.tables, "report.tables")
     claim_groups = implementations(report.claims, "report.claims")
-    all_tables = [
-        *(paper_table(label, index) for label in report.paper_tables),
-        *dataset_tables(read_descriptions(root / "prepare", tasks)),
+    of_paper = [paper_table(label, index) for label in report.paper_tables]
+    tables_of_run = [
+        *(table for table in of_paper if is_about(table, tasks)),
+        *dataset_tables(read_descriptions(root / "prepare", tasks), index),
         *tables_beyond_paper(added_tables, cells),
     ]
+    all_tables = [table for table in tables_of_run if table.rows]
+    left_out = [table.label for table in (*of_paper, *tables_of_run) if table not in all_tables]
+    if left_out:
+        _log.info(
+            "not made, since nothing in this run belongs there: %s",
+            ", ".join(dict.fromkeys(left_out)),
+        )
     claims: dict[str, Claim] = {}
     for claims_of_group in claim_groups.values():
         claims |= claims_of_group()
@@ -58,7 +66,9 @@ def tables(config: PipelineConfig) -> None:
         tables=all_tables,
         claims=judged,
         figures=[
-            figure for task in tasks for figure in page_figures(metrics / task / "figures", task)
+            figure
+            for task in tasks
+            for figure in page_figures(metrics / task / "figures", task, index.label(task))
         ],
         tasks=[TaskFolders.below(root, task) for task in tasks],
         cells=cells,

@@ -43,8 +43,8 @@ def text_subsets(parallel: ParallelData) -> list[TextSubset]:
         subsets.append(_subset(text.train, "train", parallel.train))
     subsets.append(_subset(text.dev or text.main, "dev", parallel.dev))
     subsets.append(_subset(text.test or text.main, "test", parallel.test))
-    for role, own in parallel.own.items():
-        subsets.append(_subset(own.corpus, role, own.sentences))
+    for name, own in parallel.own.items():
+        subsets.append(_subset(own.corpus, name, own.sentences))
     return subsets
 
 
@@ -98,7 +98,7 @@ def text_card(
 ) -> str:
     """Write the card of a translation task as Markdown.
 
-    `sets`: role -> rows. `absent`: role -> reason. `counts`: step -> counts.
+    `sets`: name -> rows. `absent`: name -> reason. `counts`: step -> counts.
     """
     blocks = [
         f"# Data card: {task.name}",
@@ -115,20 +115,21 @@ def text_card(
             [tuple(row.values()) for row in text_sizes(subsets)],
         ),
         "## Test sets",
-        "Groups are the documents that sentences are from, such as pages.",
+        "The role is the name that the paper's tables give to such a set. Groups are the documents "
+        "that sentences are from, such as pages.",
         _table(
-            ("Role", "What stands for it", "How it is made", "Used in", "Sentences", "Groups"),
+            ("Test set", "Role", "Corpus", "How it is made", "Used in", "Sentences", "Groups"),
             [
                 (
-                    *_test_set_cells(task, role),
-                    ", ".join(task.test_sets[role].regimes),
+                    *_test_set_cells(task, name),
+                    ", ".join(task.test_sets[name].regimes),
                     len(rows),
                     count_groups(rows) or "not known",
                 )
-                for role, rows in sets.items()
+                for name, rows in sets.items()
             ],
         ),
-        *(f"{role} is absent: {reason}." for role, reason in absent.items()),
+        *(f"{name} is absent: {reason}." for name, reason in absent.items()),
         "## Filters",
         "A sentence is counted under the first rule that it breaks. The rules:",
         "\n".join(f"- {name}: {rule}" for name, rule in RULES.items()),
@@ -140,9 +141,9 @@ def text_card(
         _text_counts(counts),
         "## Samples",
     ]
-    for role, rows in sets.items():
+    for name, rows in sets.items():
         samples = [(row.source, row.reference) for row in rows[:_SAMPLES]]
-        blocks += [f"### {role}", _sample_table(samples)]
+        blocks += [f"### {name}", _sample_table(samples)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -154,7 +155,7 @@ def speech_card(
 ) -> str:
     """Write the card of a speech task as Markdown.
 
-    `training`: train and dev. `test`: role -> set. `absent`: role -> reason.
+    `training`: train and dev. `test`: name -> set. `absent`: name -> reason.
     """
     sets = [*training, *test.values()]
     count_names = dict.fromkeys(name for subset in sets for name in subset.counts)
@@ -178,16 +179,16 @@ def speech_card(
         ),
         "## Test sets",
         _table(
-            ("Role", "What stands for it", "How it is made", "With reference"),
+            ("Test set", "Role", "Corpus", "How it is made", "With reference"),
             [
                 (
-                    *_test_set_cells(task, role),
+                    *_test_set_cells(task, name),
                     subset.counts["utterances_read"] - subset.counts["without_reference"],
                 )
-                for role, subset in test.items()
+                for name, subset in test.items()
             ],
         ),
-        *(f"{role} is absent: {reason}." for role, reason in absent.items()),
+        *(f"{name} is absent: {reason}." for name, reason in absent.items()),
         "## Faults",
         "Faulty files are not trained on; in a test set their rows stay, without sound.",
         "\n".join(
@@ -214,9 +215,9 @@ def _corpus_rows(corpora: Iterable[Corpus | SpeechCorpus]) -> Iterator[tuple[str
         yield corpus.name, corpus.licence, corpus.domain, ", ".join(packages) or "none"
 
 
-def _test_set_cells(task: TaskConfig, role: str) -> tuple[str, str, str]:
-    """Return the role of a test set, its corpus, and how the set is made."""
-    test_set = task.test_sets[role]
+def _test_set_cells(task: TaskConfig, name: str) -> tuple[str, str, str, str]:
+    """Return the name of a test set, its role in the paper, its corpus, and how it is made."""
+    test_set = task.test_sets[name]
     kind = KINDS_OF_TEST_SETS[task.family, test_set.kind]
     description = kind.description.format(
         language=test_set.language,
@@ -224,7 +225,7 @@ def _test_set_cells(task: TaskConfig, role: str) -> tuple[str, str, str]:
     )
     if kind.is_synthetic:
         description = f"SYNTHETIC: {description}"
-    return role, test_set.corpus, description
+    return name, next(iter(test_set.roles), "none"), test_set.corpus, description
 
 
 def _text_counts(counts: Mapping[str, Mapping[str, int]]) -> str:

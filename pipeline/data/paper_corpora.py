@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.data.task_subwords import is_imported
 from pipeline.data.text.published_corpora import is_cached, other_pairs
 from pipeline.errors import DataError
-from pipeline.run.settings import DataConfig, SpeechDataConfig, TaskConfig
+from pipeline.run.settings import DataConfig, SpeechDataConfig, TaskConfig, TestSetConfig
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ class _Needed:
     pair: tuple[str, str] | None = None
 
 
+def paper_corpus(test_set: TestSetConfig) -> PaperCorpus | None:
+    """Return the paper's corpus in the role of a test set; None if it has no such role."""
+    return next((TEST_SETS[role] for role in test_set.roles if role in TEST_SETS), None)
+
+
 def check_present(data: DataConfig, task: TaskConfig) -> None:
     """Check that the corpora of the paper exist.
 
@@ -103,10 +108,10 @@ def check_present(data: DataConfig, task: TaskConfig) -> None:
         )
 
 
-def size_differences(task_name: str, counts: Mapping[str, Any]) -> list[str]:
+def size_differences(task: TaskConfig, counts: Mapping[str, Any]) -> list[str]:
     """Describe each set whose size differs from the paper's; `counts` as in a manifest."""
     differences = []
-    for name, size, corpus, tolerance in _sizes(task_name, counts):
+    for name, size, corpus, tolerance in _sizes(task, counts):
         if abs(size - corpus.sentences) > tolerance * corpus.sentences:
             differences.append(
                 f"{name} has {size:,} sentences where the paper's {corpus.name} has "
@@ -171,17 +176,17 @@ def _paths(location: str, task: TaskConfig) -> list[Path]:
 
 
 def _sizes(
-    task_name: str, counts: Mapping[str, Any]
+    task: TaskConfig, counts: Mapping[str, Any]
 ) -> Iterator[tuple[str, int, PaperCorpus, float]]:
     """Yield each set, its prepared size, the corpus of the paper, and the tolerance."""
     if "test_sets" in counts:
-        sizes = {role: numbers["rows"] for role, numbers in counts["test_sets"].items()}
+        sizes = {name: numbers["rows"] for name, numbers in counts["test_sets"].items()}
         if "train" in counts["split"]:
             sizes["train"] = counts["split"]["train"]
     else:
         sizes = {name: numbers["utterances_read"] for name, numbers in counts.items()}
     for name, size in sizes.items():
         if name == "train":
-            yield name, size, TRAINING[task_name], _TRAINING_TOLERANCE
-        elif name in TEST_SETS:
-            yield name, size, TEST_SETS[name], _TOLERANCE
+            yield name, size, TRAINING[task.name], _TRAINING_TOLERANCE
+        elif name in task.test_sets and (corpus := paper_corpus(task.test_sets[name])):
+            yield name, size, corpus, _TOLERANCE

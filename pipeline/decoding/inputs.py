@@ -51,14 +51,14 @@ class Prepared:
         """Path of a prepared file. Raises DataError if it is missing or has changed."""
         return self._artifact.file(name)
 
-    def test_set(self, role: str) -> Path:
+    def test_set(self, name: str) -> Path:
         """Path of the sentences of a test set."""
-        return self.file(f"test/{role}.jsonl")
+        return self.file(f"test/{name}.jsonl")
 
-    def test_set_files(self, role: str) -> list[Path]:
+    def test_set_files(self, name: str) -> list[Path]:
         """Paths of all files of a test set: its sentences and, for speech, their features."""
-        features = f"test/{role}.h5"
-        return [self.test_set(role), *([self.file(features)] if self.has(features) else [])]
+        features = f"test/{name}.h5"
+        return [self.test_set(name), *([self.file(features)] if self.has(features) else [])]
 
     @property
     def subword_model(self) -> Path:

@@ -82,21 +82,21 @@ def _searches(
     decode: DecodeConfig,
     test_sets: Mapping[str, TestSetConfig],
 ) -> Iterator[Part]:
-    searched = [role for role, test_set in test_sets.items() if "search" in test_set.regimes]
-    in_domain = [role for role in searched if test_sets[role].in_domain]
+    searched = [name for name, test_set in test_sets.items() if "search" in test_set.regimes]
+    in_domain = [name for name in searched if test_sets[name].in_domain]
     combinations = [decode.combination, *(["expr"] if "expr" in decode.also else [])]
     for combination in combinations:
         for ensemble in main:
-            for role in searched:
-                part = _part(ensemble, role, decode.regime, combination)
+            for name in searched:
+                part = _part(ensemble, name, decode.regime, combination)
                 yield _with_search_members(part, decode)
     for ensemble in further:
-        for role in searched:
-            yield _part(ensemble, role, decode.regime, decode.combination)
+        for name in searched:
+            yield _part(ensemble, name, decode.regime, decode.combination)
     by_members = [
-        role
-        for role in searched
-        if ("members" if role in in_domain else "members_ood") in decode.also
+        name
+        for name in searched
+        if ("members" if name in in_domain else "members_ood") in decode.also
     ]
     for ensemble in main:
         yield from _parts_of_members(ensemble, by_members, decode.regime)
@@ -108,18 +108,18 @@ def _scorings(
     ensembles: Sequence[Ensemble], decode: DecodeConfig, test_sets: Mapping[str, TestSetConfig]
 ) -> Iterator[Part]:
     for ensemble in ensembles:
-        for role, test_set in test_sets.items():
+        for name, test_set in test_sets.items():
             is_searched = "search" in test_set.regimes
             if (test_set.in_domain and is_searched) or "teacher_forcing" in test_set.regimes:
-                yield _part(ensemble, role, "teacher_forcing", decode.combination)
+                yield _part(ensemble, name, "teacher_forcing", decode.combination)
 
 
-def _part(ensemble: Ensemble, role: str, regime: str, combination: str) -> Part:
+def _part(ensemble: Ensemble, test_set: str, regime: str, combination: str) -> Part:
     kind = regime if regime == "teacher_forcing" else combination
     members = ensemble.member_names
     return Part(
-        f"{ensemble.name}.{kind}.{role}",
-        role,
+        f"{ensemble.name}.{kind}.{test_set}",
+        test_set,
         ensemble.kind,
         ensemble.name,
         members,
@@ -130,12 +130,12 @@ def _part(ensemble: Ensemble, role: str, regime: str, combination: str) -> Part:
     )
 
 
-def _parts_of_members(ensemble: Ensemble, roles: Sequence[str], regime: str) -> Iterator[Part]:
+def _parts_of_members(ensemble: Ensemble, test_sets: Sequence[str], regime: str) -> Iterator[Part]:
     for member in ensemble.member_names:
-        for role in roles:
+        for test_set in test_sets:
             yield replace(
-                _part(ensemble, role, regime, "prex"),
-                name=f"{member}.{regime}.{role}",
+                _part(ensemble, test_set, regime, "prex"),
+                name=f"{member}.{regime}.{test_set}",
                 ensemble=member,
                 members=(member,),
                 search_members=(member,),
@@ -143,17 +143,17 @@ def _parts_of_members(ensemble: Ensemble, roles: Sequence[str], regime: str) -> 
 
 
 def _parts_of_subsets(
-    ensemble: Ensemble, roles: Sequence[str], decode: DecodeConfig, combination: str
+    ensemble: Ensemble, test_sets: Sequence[str], decode: DecodeConfig, combination: str
 ) -> Iterator[Part]:
     names = ensemble.member_names
     for size in range(2, len(names)):
         for subset in subsets(len(names), size, decode.subsets_per_size, decode.seed):
             members = tuple(names[index] for index in subset)
             label = "_".join(str(index + 1) for index in subset)
-            for role in roles:
+            for test_set in test_sets:
                 yield replace(
-                    _part(ensemble, role, decode.regime, combination),
-                    name=f"{ensemble.name}.subset_{label}.{combination}.{role}",
+                    _part(ensemble, test_set, decode.regime, combination),
+                    name=f"{ensemble.name}.subset_{label}.{combination}.{test_set}",
                     ensemble=SUBSET,
                     members=members,
                     search_members=members,

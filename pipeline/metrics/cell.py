@@ -72,7 +72,9 @@ class Cell:
     `runs` are the training runs behind the value, joined by `;`, and `members` is the number of
     members of each ensemble. `reason` says why the value or its interval is missing, or what limits
     them: a measure that is constant, resamples that were left out, fewer hypotheses than B. `data`
-    is the corpus behind the role; `also_called` lists other names of the role, separated by spaces.
+    is the corpus of the test set, and `roles` are the names that the paper's tables give to such a
+    set, separated by spaces. `task_label` is the name of the task in tables; empty: `task`.
+    `family` is translation or speech.
     """
 
     task: str
@@ -96,7 +98,9 @@ class Cell:
     reason: str = ""
     data: str = ""
     signature: str = ""
-    also_called: str = ""
+    roles: str = ""
+    task_label: str = ""
+    family: str = ""
 
     @property
     def key(self) -> Key:
@@ -114,9 +118,9 @@ class Cell:
         return f"{self.metric}/{self.test_set}/{system}_{self.regime}/{self.column}{setting}"
 
 
-def absent_set_cell(task: str, test_set: str, reason: str, also_called: str) -> Cell:
+def absent_set_cell(task: str, test_set: str, reason: str, roles: str) -> Cell:
     """The one cell of a test set that could not be prepared, in place of all its numbers."""
-    return Cell(task, test_set, "-", "-", "-", reason=reason, also_called=also_called)
+    return Cell(task, test_set, "-", "-", "-", reason=reason, roles=roles)
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:

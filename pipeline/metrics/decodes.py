@@ -16,7 +16,7 @@ from pipeline.metrics.training_runs import joined_runs, read_member_runs, run_of
 from pipeline.quality.normalisation import normalised
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.files import digest
-from pipeline.run.settings import TestSetConfig
+from pipeline.run.settings import TaskConfig
 from pipeline.store import SEARCHES, Store, check_stores, open_store
 
 # (hypotheses, references) -> error [sentence] in percent
@@ -126,15 +126,13 @@ class Decode:
         return errors
 
 
-def read_decodes(
-    folder: Path, parts: Iterable[str], task: str, test_sets: Mapping[str, TestSetConfig]
-) -> dict[str, Decode]:
+def read_decodes(folder: Path, parts: Iterable[str], task: TaskConfig) -> dict[str, Decode]:
     """Part -> decode, from the stores {folder}/{part}/store.h5.
 
     A store was decoded by a single member if its ensemble has the name of its only member, and by
     an averaged model if its ensemble is `checkpoint_average`; neither has a combination. The
     training runs of members come from {folder}/ensemble.json or, without it, from their names.
-    Raises StoreError if a store cannot be read, DataError if its test set is not among `test_sets`.
+    Raises StoreError if a store cannot be read, DataError if its test set is not one of the task.
     """
     paths = {part: folder / part / "store.h5" for part in parts}
     check_stores(paths.values())
@@ -142,29 +140,24 @@ def read_decodes(
     decodes = {}
     for part, path in paths.items():
         with open_store(path) as store:
-            decodes[part] = _read_decode(store, task, test_sets, member_runs)
+            decodes[part] = _read_decode(store, task, member_runs)
     return decodes
 
 
-def _read_decode(
-    store: Store,
-    task: str,
-    test_sets: Mapping[str, TestSetConfig],
-    member_runs: Mapping[str, str],
-) -> Decode:
+def _read_decode(store: Store, task: TaskConfig, member_runs: Mapping[str, str]) -> Decode:
     test_set = str(store.attributes.get("test_set", ""))
-    if test_set not in test_sets:
+    if test_set not in task.test_sets:
         raise DataError(
-            f"{store.path}: attribute test_set must be one of {', '.join(test_sets)} "
+            f"{store.path}: attribute test_set must be one of {', '.join(task.test_sets)} "
             f"(got {test_set!r}). Run python -m stages.decode again."
         )
     ensemble = str(store.attributes.get("ensemble", ""))
     single = [ensemble] == store.members
-    settings = test_sets[test_set]
+    settings = task.test_sets[test_set]
     runs = tuple(member_runs.get(name) or run_of_member(name) for name in store.members)
     hypotheses = "-" if single or ensemble == CHECKPOINT_AVERAGE else store.combination
     cell = Cell(
-        task=task,
+        task=task.name,
         test_set=test_set,
         ensemble="single" if single else ensemble,
         hypotheses="reference" if store.regime == "teacher_forcing" else hypotheses,
@@ -173,7 +166,9 @@ def _read_decode(
         runs=joined_runs(runs),
         members=len(store.members),
         signature=str(store.attributes.get("signature", "")),
-        also_called=" ".join(settings.also_called),
+        roles=" ".join(settings.roles),
+        task_label=task.label or "",
+        family=task.family,
     )
     return Decode(
         store.path,

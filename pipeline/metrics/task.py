@@ -135,7 +135,7 @@ def _absent_set_cells(task: TaskConfig, data: Artifact) -> list[Cell]:
             "Run python -m stages.prepare again."
         )
     return [
-        absent_set_cell(task.name, role, reason, " ".join(task.test_sets[role].also_called))
-        for role, reason in absent.items()
-        if role in task.test_sets
+        absent_set_cell(task.name, name, reason, " ".join(task.test_sets[name].roles))
+        for name, reason in absent.items()
+        if name in task.test_sets
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TEST_SETS
+from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TEST_SETS, paper_corpus
 from pipeline.decoding.inputs import Prepared
 from pipeline.decoding.test_set import read_test_set
 from pipeline.run.settings import PipelineConfig, TestSetConfig
@@ -25,24 +25,23 @@ class SetSize:
 
 
 def set_sizes(config: PipelineConfig) -> tuple[dict[str, SetSize], bool]:
-    """Sizes of all test sets by role, and whether they were read from prepared data."""
+    """Sizes of all test sets by name, and whether they were read from prepared data."""
     task = config.task
     folder = Path(config.io.root) / "prepare" / task.name
     prepared = Prepared(folder, task.source_language, task.target_language)
     if not (folder / "manifest.json").is_file():
         return {
-            role: _expected_size(config, role, test_set)
-            for role, test_set in task.test_sets.items()
+            name: _expected_size(config, test_set) for name, test_set in task.test_sets.items()
         }, False
     absent = prepared.absent_sets()
-    present = [role for role in task.test_sets if role not in absent]
-    return {role: _prepared_size(prepared.test_set(role)) for role in present}, True
+    present = [name for name in task.test_sets if name not in absent]
+    return {name: _prepared_size(prepared.test_set(name)) for name in present}, True
 
 
 def baseline_size(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> SetSize:
     """Size of the test set that is like the training data."""
-    roles = (role for role, test_set in config.task.test_sets.items() if test_set.baseline)
-    return sizes[next(roles)]
+    names = (name for name, test_set in config.task.test_sets.items() if test_set.baseline)
+    return sizes[next(names)]
 
 
 def target_share(config: PipelineConfig, size: SetSize) -> float:
@@ -62,8 +61,8 @@ def _prepared_size(path: Path) -> SetSize:
     return SetSize(n_sentence, frames, target)
 
 
-def _expected_size(config: PipelineConfig, role: str, test_set: TestSetConfig) -> SetSize:
-    paper = TEST_SETS.get(role, _DEFAULT_SET)
+def _expected_size(config: PipelineConfig, test_set: TestSetConfig) -> SetSize:
+    paper = paper_corpus(test_set) or _DEFAULT_SET
     language = test_set.language or config.task.source_language
     n_sentence = min(paper.sentences, config.data.test_sentences)
     words = paper.words.get(language, next(iter(paper.words.values())))

@@ -132,7 +132,7 @@ def training_flops(config: PipelineConfig, costs: ModelCosts, target_share: floa
 
 def _decode_parts(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> list[Part]:
     planned = planned_ensembles(config.ensemble, config.train)
-    sets = {role: settings for role, settings in config.task.test_sets.items() if role in sizes}
+    sets = {name: settings for name, settings in config.task.test_sets.items() if name in sizes}
     return plan_parts(planned.main, planned.further, config.decode, sets)
 
 

@@ -1,4 +1,4 @@
-"""Tables that the paper does not have: more test sets, words, calibration, the released rules."""
+"""Tables that the paper does not have: copied words, calibration, words, the released rules."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import pandas as pd
 
 from pipeline.errors import ConfigError
 from pipeline.metrics.calibration import LEVELS
-from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell, Key
+from pipeline.metrics.cell import NO_REFERENCE, Cell, Key
 from pipeline.report.cells import CellIndex
-from pipeline.report.layouts import BEST_NOTE, MeasureLayout
-from pipeline.report.names import MODELS, measure_header, task_name
-from pipeline.report.paper_numbers import PaperCell, paper_cells, paper_columns
+from pipeline.report.layouts import BEST_NOTE
+from pipeline.report.names import MODELS, measure_header
+from pipeline.report.paper_numbers import paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
-from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-# Test set -> its description in the notes of the table.
-_ROLES = dict(kind.beyond_paper for kind in KINDS_OF_TEST_SETS.values() if kind.beyond_paper)
 _TOKEN_RATE = "token_error_rate_percent"
 # What is to be detected -> (suffix of the measures' names, column of its base rate).
 _TARGETS = {
@@ -61,38 +58,6 @@ def tables_beyond_paper(
     return tables
 
 
-def ood_detection(cells: pd.DataFrame) -> Table:
-    """ROC-AUC of the paper's measures for typing errors, cut sources and copied sources."""
-    index = CellIndex(cells)
-    tasks = [
-        task
-        for task in index.tasks
-        if any(index.keys(task=task, test_set=test_set) for test_set in _ROLES)
-    ]
-    template = [
-        cell.key
-        for cell in paper_cells("tab:ood-detection")
-        if (cell.key.task, cell.key.test_set) == ("nmt_ende", "L-DE")
-    ]
-    wanted = [
-        PaperCell(key._replace(task=task, test_set=test_set), None, None)
-        for task in tasks or ["nmt_ende"]
-        for test_set in _ROLES
-        for key in template
-    ]
-    layout = MeasureLayout(
-        "Out-of-domain (OOD) detection on test sets beyond the paper: ROC-AUC in percent against "
-        "the in-domain test set",
-        ("task", "test_set", "T", "B"),
-        (COPY_THROUGH,),
-        (
-            f"{'; '.join(f'{role}: {note}' for role, note in _ROLES.items())}.",
-            "The copied share is never set in bold.",
-        ),
-    )
-    return layout.table("beyond:ood-detection", wanted, index)
-
-
 def copy_through(cells: pd.DataFrame) -> Table:
     """Percentage of the source's words that the output repeats, per test set and model."""
     index = CellIndex(cells)
@@ -100,7 +65,7 @@ def copy_through(cells: pd.DataFrame) -> Table:
     rows: list[Row] = []
     previous_task = None
     for key in _first_of_each_test_set(keys):
-        labels = (task_name(key.task), key.test_set)
+        labels = (index.label(key.task), key.test_set)
         rule = bool(rows) and key.task != previous_task
         rows.append(Row(labels, _cells_of_models(index, key), rule))
         previous_task = key.task
@@ -122,7 +87,7 @@ def calibration(cells: pd.DataFrame) -> Table:
     keys = [cell.key for cell in index.cells if cell.metric == "ece"]
     rows = [
         Row(
-            (task_name(key.task), key.test_set, level),
+            (index.label(key.task), key.test_set, level),
             _cells_of_models(index, key._replace(column=f"{level}_confidence")),
             rule=number > 0 and level == LEVELS[0],
         )
@@ -160,7 +125,7 @@ def token_error_detection(cells: pd.DataFrame) -> Table:
                 for measure in measures
             ]
             base_rate = TableCell(index.cell(key._replace(column=base)))
-            labels = (task_name(key.task), key.test_set, key.ensemble, target)
+            labels = (index.label(key.task), key.test_set, key.ensemble, target)
             rows.append(Row(labels, (*mark_best(detection), base_rate), rule))
             rule = False
     groups, names = measure_header(("Task", "Test set", "Ensemble", "Detected"), measures, "1")
@@ -214,7 +179,7 @@ def _rules_table(
             and cell.reason != NO_REFERENCE
         )
         for number, key in enumerate(keys):
-            labels = (task_name(key.task), key.test_set, key.ensemble, key.hypotheses, rule)
+            labels = (index.label(key.task), key.test_set, key.ensemble, key.hypotheses, rule)
             differences = tuple(
                 TableCell(
                     _difference(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,21 +83,17 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 class CellIndex:
-    """Look up cells by key.
-
-    A test set is also found under the other names of its role.
-    """
+    """Look up cells by key. A test set is found under its name and under its roles in the paper."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         cells = [_cell(row) for row in frame.to_dict("records")]
         self.cells = [cell for cell in cells if cell.regime != "-"]
-        self._by_key = {alias.key: alias for cell in self.cells for alias in _aliases(cell)}
-        self._why_no_set = {
-            (alias.task, alias.test_set): alias.reason
-            for cell in cells
-            if cell.regime == "-"
-            for alias in _aliases(cell)
+        self._by_key = {
+            cell.key._replace(test_set=name): cell for cell in self.cells for name in _names(cell)
         }
+        self._of_set = {(cell.task, name): cell for cell in cells for name in _names(cell)}
+        self._labels = {cell.task: cell.task_label for cell in self.cells if cell.task_label}
+        self._families = {cell.task: cell.family for cell in self.cells if cell.family}
         self._ensembles: dict[str, list[str]] = {}
         for task, ensemble in dict.fromkeys((cell.task, cell.ensemble) for cell in self.cells):
             self._ensembles.setdefault(task, []).append(ensemble)
@@ -109,8 +105,16 @@ class CellIndex:
         """The tasks that have cells."""
         return list(self._ensembles)
 
+    def label(self, task: str) -> str:
+        """The name of a task in tables."""
+        return self._labels.get(task, task)
+
+    def family(self, task: str) -> str:
+        """Whether a task is `translation` or `speech`; empty if its cells do not say."""
+        return self._families.get(task, "")
+
     def keys(self, **wanted: str) -> list[Key]:
-        """All keys, aliases included, whose named parts have the wanted values."""
+        """All keys, also by role, whose named parts have the wanted values."""
         return self._by_parts(*wanted).get(tuple(wanted.values()), [])
 
     def _grouped_by(self, *names: str) -> Mapping[tuple[str, ...], list[Key]]:
@@ -126,24 +130,34 @@ class CellIndex:
         return of_paper if of_paper in own or not own else own[0]
 
     def cell(self, key: Key) -> Cell:
-        """The cell with this key, or a cell without a value whose reason says why."""
-        cell = self._by_key.get(key)
-        return cell or Cell(**key._asdict(), reason=self._why_absent(key))
+        """The cell with this key, or a cell without a value whose reason says why.
+
+        The key may have a role in place of the name of a test set; the cell has the name.
+        """
+        if (cell := self._by_key.get(key)) is not None:
+            return cell
+        of_set = self._of_set.get((key.task, key.test_set))
+        if of_set is None:
+            return Cell(**key._asdict(), reason=self._why_absent(key))
+        known = key._replace(test_set=of_set.test_set)
+        return Cell(**known._asdict(), roles=of_set.roles, reason=self._why_absent(key))
 
     def _why_absent(self, key: Key) -> str:
-        if (key.task, key.test_set) in self._why_no_set:
-            return f"no such set: {self._why_no_set[key.task, key.test_set]}"
+        of_set = self._of_set.get((key.task, key.test_set))
+        if of_set is not None and of_set.regime == "-":
+            return f"no such set: {of_set.reason}"
         similar = list(self._by_key)
         for name, reason in _WHY_ABSENT.items():
             similar = [known for known in similar if getattr(known, name) == getattr(key, name)]
             if not similar:
-                return reason.format(**key._asdict())
+                named = key._replace(test_set=of_set.test_set if of_set else key.test_set)
+                return reason.format(**named._asdict())
         raise AssertionError(f"{key} is in the index")
 
 
-def _aliases(cell: Cell) -> list[Cell]:
-    """The cell under each name of its test set, its own name first."""
-    return [cell, *(replace(cell, test_set=name) for name in cell.also_called.split())]
+def _names(cell: Cell) -> list[str]:
+    """The name of the test set and its roles."""
+    return [cell.test_set, *cell.roles.split()]
 
 
 def _cell(row: dict[Any, Any]) -> Cell:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.metrics.cell import Cell, Key, number_text
 from pipeline.report.formats import escape_markdown, markdown_table
 
+SET_SEPARATOR = ";"  # between test sets in claims.csv
 HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
 _UNITS = {
     "nll": "nats per token",
@@ -40,8 +41,10 @@ class Claim:
     """The claim that `better` beats `worse` by one of `metrics`. A side may be a constant.
 
     `tables` are the paper's tables that the claim is about. They give the tasks, test sets and
-    settings, with the largest B of each test set. `tasks` and `test_sets` restrict them, unless
-    empty. `source` is the place in the paper where the claim is made.
+    settings, with the largest B of each test set. `family` restricts them to tasks of translation
+    or speech, and `test_sets` to some test sets, unless empty. The claim is also tested on test
+    sets and tasks that the paper does not have, in the same settings, unless `test_sets` names
+    some. `source` is the place in the paper where the claim is made.
     """
 
     statement: str
@@ -50,7 +53,7 @@ class Claim:
     metrics: tuple[str, ...]
     better: Side | float
     worse: Side | float
-    tasks: tuple[str, ...] = ()
+    family: str = ""
     test_sets: tuple[str, ...] = ()
 
 
@@ -58,6 +61,7 @@ class Claim:
 class Verdict:
     """The result of testing one claim in one task.
 
+    `label` names the task in tables, and says if `test_sets` are those that the paper lacks.
     `value` is the advantage of the better side in the unit of `metric`, averaged over `n_set` test
     sets, with its 95 % interval. `n_supporting` and `n_contradicting` count the test sets whose own
     interval lies above or below 0. `n_run` counts the training runs, or ensembles without one of
@@ -71,6 +75,8 @@ class Verdict:
     claim: Claim
     task: str
     verdict: str
+    label: str = ""
+    test_sets: tuple[str, ...] = ()
     metric: str = ""
     value: float | None = None
     low: float | None = None
@@ -102,6 +108,7 @@ class Verdict:
 _CSV_COLUMNS = (
     "claim",
     "task",
+    "test_sets",
     "verdict",
     "metric",
     "value",
@@ -142,6 +149,7 @@ def _csv_row(verdict: Verdict) -> list[str]:
     return [
         verdict.name,
         verdict.task,
+        SET_SEPARATOR.join(verdict.test_sets),
         verdict.verdict,
         verdict.metric,
         *("" if number is None else number_text(number) for number in numbers),
@@ -164,7 +172,8 @@ def _markdown(verdicts: Sequence[Verdict]) -> str:
         "A claim holds if the 95 % interval of the mean difference over test sets lies above 0 "
         "(paired bootstrap over groups of sentences) and the difference has the same sign in all "
         "training runs. It does not hold if the interval lies below 0 and all runs agree. "
-        "Otherwise it is undecided. With one ensemble there are no other runs to ask.",
+        "Otherwise it is undecided. With one ensemble there are no other runs to ask. Test sets "
+        "that the paper does not have are judged by themselves.",
         "",
         markdown_table(_HEADINGS, [_markdown_row(verdict) for verdict in verdicts], len(_HEADINGS)),
         "",
@@ -173,7 +182,7 @@ def _markdown(verdicts: Sequence[Verdict]) -> str:
     ]
     for verdict in verdicts:
         cells = ", ".join(f"`{name}`" for name in verdict.cell_names) or "none"
-        lines.append(f"- `{verdict.name}` {verdict.task}: {cells}")
+        lines.append(f"- `{verdict.name}` {verdict.label}: {cells}")
     return "\n".join(lines) + "\n"
 
 
@@ -181,7 +190,7 @@ def _markdown_row(verdict: Verdict) -> list[str]:
     reason = f": {escape_markdown(verdict.reason)}" if verdict.reason else ""
     return [
         escape_markdown(verdict.claim.statement),
-        escape_markdown(verdict.task),
+        escape_markdown(verdict.label),
         f"**{verdict.verdict}**{reason}",
         escape_markdown(verdict.difference),
         f"{verdict.n_supporting} for, {verdict.n_contradicting} against, of {verdict.n_set}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.report.names import task_name
+from pipeline.report.cells import CellIndex
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import Artifact
 
@@ -57,9 +57,10 @@ def read_descriptions(prepared: Path, tasks: Sequence[str]) -> dict[str, dict[st
     }
 
 
-def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]], index: CellIndex) -> list[Table]:
     """Lay out the `subsets` in the descriptions of prepared data (task -> description).
 
+    `index` has the names of the tasks.
     Words are separated by white space. Raises DataError for a subset that fits neither table.
     Source: `apn-tab:nmt`, `apn-tab:asr`.
     """
@@ -67,7 +68,8 @@ def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]]) -> list[Table]
     for task, description in descriptions.items():
         for number, subset in enumerate(description.get("subsets", ())):
             label = _table_label(task, subset)
-            rows[label].append(_row(task, subset, _LAYOUTS[label], rule=number == 0))
+            labels = (index.label(task), *(subset[name] for name in _LAYOUTS[label].labels))
+            rows[label].append(_row(task, subset, labels, _LAYOUTS[label], rule=number == 0))
     return [_table(label, rows_of_table) for label, rows_of_table in rows.items() if rows_of_table]
 
 
@@ -89,8 +91,7 @@ def _table(label: str, rows: list[Row]) -> Table:
     return Table(label, layout.title, (tuple(Heading(name) for name in header),), tuple(rows))
 
 
-def _row(task: str, subset: Subset, layout: _Layout, *, rule: bool) -> Row:
-    labels = (task_name(task), *(subset[name] for name in layout.labels))
+def _row(task: str, subset: Subset, labels: tuple[str, ...], layout: _Layout, *, rule: bool) -> Row:
     cells = tuple(TableCell(_size_cell(task, subset, name)) for name in layout.numbers)
     return Row(labels, cells, rule=rule)
 

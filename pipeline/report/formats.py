@@ -25,6 +25,7 @@ _CSV_COLUMNS = (
     "reason",
     "data",
     "signature",
+    "test_set_name",
 )
 _CSV_PAPER_COLUMNS = ("paper_value", "paper_spread", "best")
 _LATEX_PREAMBLE = r"""\documentclass{article}
@@ -82,8 +83,9 @@ def write_tables(folder: Path, tables: Sequence[Table], beside_paper: bool) -> N
 def write_results(path: Path, tables: Iterable[Table]) -> None:
     """Write every cell of every table in the columns of the paper's own file of results.
 
-    A join of both files on the key columns gives the run's number next to the paper's. A cell that
-    occurs several times in a table is written once.
+    A join of both files on the key columns gives the run's number next to the paper's: `test_set`
+    is the role in the paper, empty for a test set without one, and `test_set_name` its name. A cell
+    that occurs several times in a table is written once.
     """
     rows = dict.fromkeys(tuple(_csv_row(table, cell)) for table in tables for cell in table.cells)
     _write_csv(path, _CSV_COLUMNS, rows)
@@ -107,7 +109,9 @@ def _csv_row(table: Table, table_cell: TableCell) -> list[str]:
     cell = table_cell.cell
     numbers = [_csv_number(value) for value in (cell.value, cell.spread, cell.low, cell.high)]
     counts = (str(cell.n), str(cell.groups), cell.runs, str(cell.members))
-    return [table.label, *cell.key, *numbers, *counts, cell.reason, cell.data, cell.signature]
+    key = cell.key._replace(test_set=table_cell.role or cell.roles.partition(" ")[0])
+    name = cell.test_set
+    return [table.label, *key, *numbers, *counts, cell.reason, cell.data, cell.signature, name]
 
 
 def _csv_number(value: float | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.metrics.cell import COPY_THROUGH, Key
 from pipeline.report.cells import CellIndex
-from pipeline.report.names import METRICS, TASKS, measure_header, spans, task_name
+from pipeline.report.names import METRICS, measure_header, spans
 from pipeline.report.paper_numbers import PaperCell, PaperTable
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 
@@ -25,7 +25,6 @@ _HEADINGS = {
     "ensemble": "Ensemble",
 }
 _LABELS = {
-    **TASKS,
     "true": "yes",
     "false": "no",
     "random_init": "Random init.",
@@ -58,7 +57,7 @@ class MeasureLayout:
         rows: list[Row] = []
         previous_task = None
         for task, test_set in paper.test_sets:
-            own = self._rows(paper, task, test_set)
+            own = self._rows(paper, task, test_set, index)
             rule = bool(rows) and (len(own) > 1 or task != previous_task)
             previous_task = task
             rows += [replace(own[0], rule=rule), *own[1:]]
@@ -75,13 +74,13 @@ class MeasureLayout:
             (BEST_NOTE.format(group="test set"), *self.notes),
         )
 
-    def _rows(self, paper: PaperTable, task: str, test_set: str) -> list[Row]:
+    def _rows(self, paper: PaperTable, task: str, test_set: str, index: CellIndex) -> list[Row]:
         """The rows of one test set; the best cells are marked across all of them."""
         metrics = {key.column: key.metric for key in paper.keys}
         metrics |= dict.fromkeys(self.beyond, next(iter(metrics.values())))
         by_labels: dict[tuple[str, ...], list[TableCell | None]] = {}
         for key in paper.keys_of(task, test_set):
-            labels = self._row_labels(paper.cell(key))
+            labels = self._row_labels(paper.cell(key), index)
             # Several settings of the paper become one row if the run has fewer settings.
             if labels not in by_labels:
                 by_labels[labels] = [
@@ -97,8 +96,9 @@ class MeasureLayout:
             for row, (labels, cells) in enumerate(by_labels.items())
         ]
 
-    def _row_labels(self, cell: TableCell) -> tuple[str, ...]:
-        values = (str(getattr(cell.cell, name)) for name in self.labels)
+    def _row_labels(self, cell: TableCell, index: CellIndex) -> tuple[str, ...]:
+        shown = {"task": index.label(cell.cell.task), "test_set": cell.test_set_label}
+        values = (shown.get(name) or str(getattr(cell.cell, name)) for name in self.labels)
         return tuple(_LABELS.get(value, value) for value in values)
 
 
@@ -124,28 +124,29 @@ class PerformanceLayout:
         first_model = next(iter(self.models))
         columns = [key for key in paper.keys if (key.ensemble, key.hypotheses) == first_model]
         if self.with_own_metrics:
-            columns += [*_companion_columns(columns, index), *_own_columns(index)]
+            columns += [*_companion_columns(columns, index), *_own_columns(columns, index)]
         cells_by_column = [
-            mark_best(
-                [
-                    paper.cell(key._replace(ensemble=ensemble, hypotheses=hypotheses))
-                    for ensemble, hypotheses in self.models
-                ]
-            )
+            [
+                paper.cell(key._replace(ensemble=ensemble, hypotheses=hypotheses))
+                for ensemble, hypotheses in self.models
+            ]
             for key in columns
         ]
+        best = [mark_best(cells) for cells in cells_by_column]
         rows = [
-            Row((name,), tuple(cells[row] for cells in cells_by_column))
+            Row((name,), tuple(cells[row] for cells in best))
             for row, name in enumerate(self.models.values())
         ]
-        sets = {key.test_set for key in columns if key.task != "asr"}
-        metrics = [_metric_heading(key, with_set=len(sets) > 1) for key in columns]
+        headings = [
+            (METRICS.get(key.metric, key.metric), _column_heading(cells[0], index))
+            for key, cells in zip(columns, cells_by_column, strict=True)
+        ]
         return Table(
             label,
             self.title,
             (
-                (Heading("Model"), *spans(metrics)),
-                (Heading(""), *(Heading(_task_heading(key)) for key in columns)),
+                (Heading("Model"), *spans([metric for metric, _ in headings])),
+                (Heading(""), *(Heading(test_set) for _, test_set in headings)),
             ),
             tuple(rows),
             (BEST_NOTE.format(group="column"),),
@@ -164,20 +165,16 @@ def _companion_columns(columns: Sequence[Key], index: CellIndex) -> list[Key]:
     ]
 
 
-def _own_columns(index: CellIndex) -> list[Key]:
-    """The columns of metrics.extra_metrics, as keys of single models."""
+def _own_columns(columns: Sequence[Key], index: CellIndex) -> list[Key]:
+    """The columns of metrics.extra_metrics for the test sets of the table."""
     keys = [
-        cell.key
-        for cell in index.cells
-        if cell.column == cell.metric and cell.metric not in METRICS
+        key._replace(column=own.column, metric=own.metric)
+        for key in columns
+        for own in index.keys(task=key.task, test_set=key.test_set, regime=key.regime)
+        if own.column == own.metric and own.metric not in METRICS
     ]
-    return list(dict.fromkeys(key._replace(ensemble="single", hypotheses="-") for key in keys))
+    return list(dict.fromkeys(keys))
 
 
-def _metric_heading(key: Key, *, with_set: bool) -> str:
-    name = METRICS.get(key.metric, key.metric)
-    return f"{key.test_set} {name}" if with_set and key.task != "asr" else name
-
-
-def _task_heading(key: Key) -> str:
-    return f"ASR {key.test_set}" if key.task == "asr" else task_name(key.task)
+def _column_heading(cell: TableCell, index: CellIndex) -> str:
+    return f"{index.label(cell.cell.task)}, {cell.test_set_label}"

@@ -1,4 +1,4 @@
-"""Names of tasks, metrics and measures in tables, figures and on the page."""
+"""Names of models, metrics and measures in tables, figures and on the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from pipeline.uncertainty.measures_of_tokens import (
     Words,
 )
 
-TASKS = {"nmt_ende": "EN-DE", "nmt_enfr": "EN-FR", "asr": "ASR"}
 # (ensemble, posterior that decoded) of the models that tables compare.
 MODELS = {
     ("single", "-"): "Single",
@@ -39,11 +38,6 @@ _OTHER_COLUMNS = {
     "token_error_rate_percent": Words("token error rate", "% TER"),
     COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
 }
-
-
-def task_name(task: str) -> str:
-    """Return the paper's name of a task; other tasks keep their own names."""
-    return TASKS.get(task, task)
 
 
 def measure_label(name: str) -> str:

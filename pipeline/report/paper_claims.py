@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipeline.report.claims import Claim, Side
 
-_TRANSLATION = ("nmt_ende", "nmt_enfr")
 _QUALITY = ("tab-apn:nmt-bleu-nll", "tab-apn:asr-wer-nll")
 _CHECKPOINT_QUALITY = ("tab-apn:nmt-bleu-nll-cpt", "tab-apn:asr-wer-nll-cpt")
 _ERRORS = ("tab:sequence-error-detection",)
@@ -143,7 +142,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             ("roc_auc",),
             Side(_KNOWLEDGE),
             Side(_TOTAL),
-            tasks=_TRANSLATION,
+            family="translation",
         ),
         "total_is_best_for_ood_in_speech": Claim(
             "In speech recognition, total uncertainty detects out-of-domain input better than "
@@ -153,7 +152,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             ("roc_auc",),
             Side(_TOTAL),
             Side(_KNOWLEDGE),
-            tasks=("asr",),
+            family="speech",
         ),
         "copying_hides_total_uncertainty": Claim(
             "If the model copies its source (French and German input), total uncertainty is lower "
@@ -163,7 +162,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             ("roc_auc",),
             50.0,
             Side(_TOTAL),
-            tasks=_TRANSLATION,
+            family="translation",
             test_sets=("L-FR", "L-DE"),
         ),
         "knowledge_survives_forced_copying": Claim(
@@ -201,7 +200,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             ("roc_auc",),
             _mean(*_RMI, T="10"),
             _mean(*_RMI, T="1"),
-            tasks=_TRANSLATION,
+            family="translation",
         ),
         "higher_temperature_hurts_ood_in_speech": Claim(
             "In speech recognition, RMI detects out-of-domain input better with T = 1 than with "
@@ -211,7 +210,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
             ("roc_auc",),
             _mean(*_RMI, T="1"),
             _mean(*_RMI, T="10"),
-            tasks=("asr",),
+            family="speech",
         ),
         "length_norm_helps_errors": Claim(
             "Measures detect sentence errors better with length normalisation than without.",

@@ -8,23 +8,22 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pipeline.metrics.cell import KEY_COLUMNS, Key
+from pipeline.metrics.cell import KEY_COLUMNS, Cell, Key
 from pipeline.report.cells import CellIndex
 from pipeline.report.table import TableCell
 
 _FILE = Path(__file__).with_name("paper_results.csv")
 _Setting = tuple[str, str]  # (T, B)
+# The paper's tasks -> their families.
+FAMILIES = {"nmt_ende": "translation", "nmt_enfr": "translation", "asr": "speech"}
 
 
 @dataclass(frozen=True)
 class PaperCell:
-    """A number of the paper, with its spread if the paper prints one.
-
-    Tables beyond the paper use cells without a value.
-    """
+    """A number of the paper, with its spread if the paper prints one."""
 
     key: Key
-    value: float | None
+    value: float
     spread: float | None
 
 
@@ -36,6 +35,18 @@ def paper_cells(label: str) -> list[PaperCell]:
 def paper_columns(label: str) -> list[str]:
     """The measures of one of the paper's tables, in its order."""
     return list(dict.fromkeys(cell.key.column for cell in paper_cells(label)))
+
+
+def is_beyond_paper(cell: Cell) -> bool:
+    """Whether no table of the paper has the test set of a cell, by its name or a role."""
+    return not _roles(cell.task).intersection((cell.test_set, *cell.roles.split()))
+
+
+@cache
+def _roles(task: str) -> set[str]:
+    """The test sets of a task in all tables of the paper; empty for a task of one's own."""
+    keys = (cell.key for cells in _tables().values() for cell in cells)
+    return {key.test_set for key in keys if key.task == task}
 
 
 @cache
@@ -60,6 +71,7 @@ class PaperTable:
     def __init__(self, cells: Sequence[PaperCell], index: CellIndex) -> None:
         self._index = index
         self._by_key = {cell.key: cell for cell in cells}
+        self._roles = {cell.key.test_set for cell in cells}
         run = [key for key in self._by_key if key.task in index.tasks]
         self.keys = run or list(self._by_key)
         self.columns = list(dict.fromkeys(key.column for key in self._by_key))
@@ -77,9 +89,12 @@ class PaperTable:
 
         If the run lacks the paper's T, B or ensemble, its own are used instead.
         """
-        ours = self._index.cell(self._key_of_run(key))
-        paper = self._by_key.get(ours.key)
-        return TableCell(ours, paper.value, paper.spread) if paper else TableCell(ours)
+        own_key = self._key_of_run(key)
+        ours, paper = self._index.cell(own_key), self._by_key.get(own_key)
+        role = key.test_set if key.test_set in self._roles else ""
+        if paper is None:
+            return TableCell(ours, role=role)
+        return TableCell(ours, paper.value, paper.spread, role=role)
 
     def _key_of_run(self, key: Key) -> Key:
         if key.hypotheses != "-" and self._may_substitute_ensemble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.errors import ConfigError
@@ -74,6 +75,11 @@ LAYOUTS: dict[str, PerformanceLayout | MeasureLayout] = {
         notes=(_PREX, "The second column that the paper heads H is K (EPKL)."),
     ),
 }
+
+
+def is_about(table: Table, tasks: Sequence[str]) -> bool:
+    """Whether one of the tasks is in a table of the paper."""
+    return any(cell.key.task in tasks for cell in paper_cells(table.label))
 
 
 def paper_table(label: str, index: CellIndex) -> Table:

@@ -31,8 +31,8 @@ class Heading:
 class TableCell:
     """A cell of the run, with the paper's number next to it.
 
-    `cell.test_set` is the name that the table uses for the test set. `decimals` are those of its
-    numbers; None takes those of the metric.
+    `role` is the name that the paper's table gives to the test set; empty in other tables.
+    `decimals` are those of its numbers; None takes those of the metric.
     """
 
     cell: Cell
@@ -40,6 +40,13 @@ class TableCell:
     paper_spread: float | None = None
     best: bool = False
     decimals: int | None = None
+    role: str = ""
+
+    @property
+    def test_set_label(self) -> str:
+        """The name of the test set, with its role in the paper's table."""
+        name = self.cell.test_set
+        return name if self.role in ("", name) else f"{name} ({self.role})"
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import DOES_NOT_HOLD, HOLDS, UNDECIDED, Claim, Side, Verdict
-from pipeline.report.paper_numbers import paper_cells
+from pipeline.report.paper_numbers import FAMILIES, is_beyond_paper, paper_cells
 
 Runs = frozenset[str]
 _OWN_RUNS, _WITHOUT_ONE = "runs", "ensembles without one run"
@@ -89,20 +89,15 @@ class _Judge:
         self._index = index
         self._draws = draws
         self._replicates = replicates
-        self._own_names = {
-            (cell.task, name): cell.test_set
-            for cell in index.cells
-            for name in cell.also_called.split()
-        }
 
     def verdicts(self, name: str, claim: Claim) -> list[Verdict]:
-        """One verdict per task that was run."""
+        """One verdict per task on the paper's test sets, and one on all its other test sets."""
         keys = [
             cell.key
             for label in claim.tables
             for cell in paper_cells(label)
             if cell.key.metric in claim.metrics
-            and (not claim.tasks or cell.key.task in claim.tasks)
+            and claim.family in ("", FAMILIES[cell.key.task])
             and (not claim.test_sets or cell.key.test_set in claim.test_sets)
         ]
         if not keys:
@@ -110,40 +105,74 @@ class _Judge:
                 f"claim {name}: the paper's tables {', '.join(claim.tables)} have no cells of the "
                 f"metrics {', '.join(claim.metrics)}. Name other tables or metrics."
             )
-        tasks = list(dict.fromkeys(key.task for key in keys))
-        ran = [task for task in tasks if task in self._index.tasks]
-        if not ran:
-            why = f"task {' or '.join(tasks)} was not run"
-            return [Verdict(name, claim, "", UNDECIDED, reason=why)]
+        verdicts = []
+        for task in self._index.tasks:
+            of_paper = [key for key in keys if key.task == task]
+            others = [] if claim.test_sets else self._beyond_paper(task, keys)
+            for chosen in filter(None, (of_paper, others)):
+                label = self._index.label(task)
+                if of_paper and chosen is others:
+                    label += ", further test sets"
+                verdicts.append(self._verdict(name, claim, label, chosen))
+        if not verdicts:
+            tasks = " or ".join(dict.fromkeys(key.task for key in keys))
+            return [Verdict(name, claim, "", UNDECIDED, reason=f"task {tasks} was not run")]
+        return verdicts
+
+    def _beyond_paper(self, task: str, keys: Sequence[Key]) -> list[Key]:
+        """The keys of a task's test sets that the paper lacks, in the settings of its tables."""
+        family = self._index.family(task)
+        alike = [key for key in keys if FAMILIES[key.task] == family]
+        settings = [
+            key for key in alike if (key.task, key.test_set) == (alike[0].task, alike[0].test_set)
+        ]
+        wanted = {(key.metric, key.regime) for key in settings}
+        test_sets = dict.fromkeys(
+            cell.test_set
+            for cell in self._index.cells
+            if cell.task == task
+            and (cell.metric, cell.regime) in wanted
+            and cell.value is not None
+            and is_beyond_paper(cell)
+        )
         return [
-            self._verdict(name, claim, [key for key in keys if key.task == task]) for task in ran
+            key._replace(task=task, test_set=test_set) for test_set in test_sets for key in settings
         ]
 
-    def _verdict(self, name: str, claim: Claim, keys: Sequence[Key]) -> Verdict:
+    def _verdict(self, name: str, claim: Claim, label: str, keys: Sequence[Key]) -> Verdict:
         differences: list[_Difference] = []
+        compared: list[str] = []
         absent_sets: dict[str, list[str]] = {}
         for test_set in dict.fromkeys(key.test_set for key in keys):
             settings = self._settings([key for key in keys if key.test_set == test_set])
             difference = self._difference(claim, settings)
             if difference.reason:
-                absent_sets.setdefault(difference.reason, []).append(settings.test_set)
+                name_of_set = self._index.cell(settings).test_set
+                absent_sets.setdefault(difference.reason, []).append(name_of_set)
             else:
                 differences.append(difference)
+                compared.append(difference.cells[0].test_set)
         absent = "; ".join(
             why if sets[0] in why else f"{why} ({', '.join(sets)})"
             for why, sets in absent_sets.items()
         )
-        verdict = Verdict(name, claim, keys[0].task, UNDECIDED, keys[0].metric, reason=absent)
+        verdict = Verdict(
+            name,
+            claim,
+            keys[0].task,
+            UNDECIDED,
+            label,
+            tuple(compared),
+            keys[0].metric,
+            reason=absent,
+        )
         return _decided(verdict, differences) if differences else verdict
 
     def _settings(self, keys: Sequence[Key]) -> Key:
         """The key of a test set from which the sides differ: the ensemble's, at the largest B."""
         own = [key for key in keys if key.ensemble == "random_init"]
         key = max(own, key=lambda candidate: int(candidate.B or 0))
-        return key._replace(
-            ensemble=self._index.ensemble(key.task, key.ensemble),
-            test_set=self._own_names.get((key.task, key.test_set), key.test_set),
-        )
+        return key._replace(ensemble=self._index.ensemble(key.task, key.ensemble))
 
     def _difference(self, claim: Claim, settings: Key) -> _Difference:
         better, worse = (self._side(side, settings) for side in (claim.better, claim.worse))
@@ -167,13 +196,15 @@ class _Judge:
         numbers = []
         for column in side.columns or (settings.column,):
             key = changed._replace(column=column)
-            cell, draws = self._index.cell(key), self._draws.get(key)
+            cell = self._index.cell(key)
+            draws = self._draws.get(cell.key)
             if cell.value is None or cell.reason == CONSTANT:
                 return _Number(reason=cell.reason)
             if draws is None:
                 return _Number(reason=f"{key.column} has no bootstrap draws")
             values = {
-                _runs(runs): sign * value for runs, value in self._replicates.get(key, {}).items()
+                _runs(runs): sign * value
+                for runs, value in self._replicates.get(cell.key, {}).items()
             }
             whole = {
                 runs: v for runs, v in values.items() if not any(runs < more for more in values)

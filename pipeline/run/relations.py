@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from string import Formatter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import ListConfig, OmegaConf
 
@@ -12,7 +12,11 @@ from pipeline.errors import ConfigError
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
 if TYPE_CHECKING:
-    from pipeline.run.schema import PipelineConfig
+    from pipeline.run.schema import PipelineConfig, TestSetConfig
+
+# Values of the settings of corpora with which the demo's own are used.
+_DEMO_CORPORA: tuple[Any, ...] = (None, [], "libreoffice")
+_NAME = re.compile(r"[\w-]+")
 
 _SCORE_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _PLACEHOLDERS = ("part", "task", "test_set")  # in the path of a file of scores
@@ -32,11 +36,7 @@ def check_relations(config: PipelineConfig) -> None:
             f"data.min_words: must be at most data.max_words={config.data.max_words} "
             f"(got {config.data.min_words})."
         )
-    baselines = [role for role, test_set in config.task.test_sets.items() if test_set.baseline]
-    if len(baselines) != 1:
-        raise ConfigError(
-            f"task.test_sets: must have exactly one set with baseline: true (got {baselines})."
-        )
+    _check_test_sets(config)
     decode = config.decode
     if decode.n_best is not None and decode.n_best > decode.beam:
         raise ConfigError(
@@ -53,13 +53,58 @@ def check_relations(config: PipelineConfig) -> None:
 
 
 def name_own_corpora(config: PipelineConfig) -> None:
-    """Set `corpus` of the test sets that are made from the user's own corpus to its name."""
-    for test_set in config.task.test_sets.values():
-        kind = KINDS_OF_TEST_SETS[config.task.family, test_set.kind]
-        if kind.users_corpus is not None:
-            key, name = kind.users_corpus
-            if OmegaConf.select(config, key) is not None:  # type: ignore[arg-type]
-                test_set.corpus = name.format(**test_set)  # type: ignore[arg-type]
+    """Give test sets that are made from the user's own corpora the names of these corpora.
+
+    Raises ConfigError if another test set has such a name.
+    """
+    named: dict[str, TestSetConfig] = {}
+    for name, test_set in config.task.test_sets.items():
+        users = KINDS_OF_TEST_SETS[config.task.family, test_set.kind].users_corpus
+        if users is not None and OmegaConf.select(config, users.setting) not in _DEMO_CORPORA:  # type: ignore[arg-type]
+            fields = {
+                **test_set,  # type: ignore[dict-item]
+                "corpus": OmegaConf.select(config, users.corpus_setting),  # type: ignore[arg-type]
+            }
+            if users.corpus is not None:
+                test_set.corpus = users.corpus.format(**fields)
+            if name == users.in_place_of:
+                name = _as_name(users.name.format(**fields))
+        if name in named:
+            raise ConfigError(
+                f"task.test_sets.{name}: two test sets would have this name, the name of the "
+                "user's own corpus. Rename one of them."
+            )
+        named[name] = test_set
+    config.task.test_sets = named
+
+
+def _as_name(corpus: str) -> str:
+    """Return the name of a corpus in lower case, with hyphens between its words."""
+    return re.sub(r"[^\w]+", "-", corpus.casefold()).strip("-")
+
+
+def _check_test_sets(config: PipelineConfig) -> None:
+    """One set is the baseline, and a name or a role in the paper belongs to one set."""
+    test_sets = config.task.test_sets
+    baselines = [name for name, test_set in test_sets.items() if test_set.baseline]
+    if len(baselines) != 1:
+        raise ConfigError(
+            f"task.test_sets: must have exactly one set with baseline: true (got {baselines})."
+        )
+    of_role: dict[str, str] = {}
+    for name, test_set in test_sets.items():
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"task.test_sets.{name}: a name must consist of letters, digits, hyphens and "
+                "underscores, since folders have it. Rename the test set."
+            )
+        for role in dict.fromkeys((name, *test_set.roles)):
+            if role in of_role:
+                raise ConfigError(
+                    f"task.test_sets.{name}: {role} is a name or role of {of_role[role]} too. "
+                    "Give each test set its own."
+                )
+            of_role[role] = name
 
 
 def _check_ensembles(config: PipelineConfig) -> None:

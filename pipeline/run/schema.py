@@ -133,6 +133,7 @@ class TestSetConfig:
     """One test set: how it is made, from which corpus, and how it is decoded and evaluated."""
 
     kind: str = _one_of(*dict.fromkeys(name for _, name in KINDS_OF_TEST_SETS))
+    roles: list[str] = field(default_factory=list)
     corpus: str = MISSING
     in_domain: bool = False
     baseline: bool = False
@@ -148,14 +149,17 @@ class TestSetConfig:
     librispeech_subset: str | None = None
     stand_in: bool = True
     path: str | None = None
-    also_called: list[str] = field(default_factory=list)
 
 
 @dataclass
 class TaskConfig:
-    """A task of the paper: languages, test sets and the metric of its predictive performance."""
+    """A task: its languages, test sets and the metric of its predictive performance.
+
+    label: its name in tables and figures; None: `name`.
+    """
 
     name: str = MISSING
+    label: str | None = None
     family: str = _one_of("translation", "speech")
     quality: str = _one_of("bleu", "wer_percent")
     source_language: str = MISSING

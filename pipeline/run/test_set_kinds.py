@@ -11,6 +11,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class UsersCorpus:
+    """A corpus of the user that takes the place of the demo's.
+
+    setting: the key that names it. in_place_of: the name of the demo's set, which then changes to
+    `name`. corpus: what tables call the corpus; None keeps the text of the task. `name` and
+    `corpus` may contain fields of the set in braces, and {corpus}, the value of `corpus_setting`.
+    """
+
+    setting: str
+    in_place_of: str
+    name: str
+    corpus: str | None = None
+    corpus_setting: str = "data.corpus"
+
+
+@dataclass(frozen=True)
 class KindOfTestSet:
     """A kind of test set of one family of tasks.
 
@@ -18,9 +34,8 @@ class KindOfTestSet:
     card describes the set; it may contain fields of the set in braces. corpus: function that reads
     the corpus of the set. None selects the held-out sentences of the task. rows: for translation,
     the function that makes rows of these sentences. needs: settings of the set that must not be
-    null. is_synthetic: whether a program distorts the input. users_corpus: the setting that names
-    the user's own corpus for such sets, and what the corpus is called. beyond_paper: the role in
-    the tables beyond the paper, and what their notes say about it.
+    null. is_synthetic: whether a program distorts the input. users_corpus: the user's own corpus
+    that takes the place of the demo's.
     """
 
     name: str
@@ -30,8 +45,7 @@ class KindOfTestSet:
     rows: str | None = None
     needs: tuple[str, ...] = ()
     is_synthetic: bool = False
-    users_corpus: tuple[str, str] | None = None
-    beyond_paper: tuple[str, str] | None = None
+    users_corpus: UsersCorpus | None = None
 
 
 _TRANSLATION = (
@@ -40,6 +54,7 @@ _TRANSLATION = (
         family="translation",
         description="real sentences of held-out pages",
         rows="pipeline.data.text.test_sets.task_rows",
+        users_corpus=UsersCorpus("data.source", "help", "{corpus}"),
     ),
     KindOfTestSet(
         name="permuted",
@@ -54,7 +69,6 @@ _TRANSLATION = (
         description="the in-domain source with typing errors",
         rows="pipeline.data.text.test_sets.typo_rows",
         is_synthetic=True,
-        beyond_paper=("TYPO", "typing errors"),
     ),
     KindOfTestSet(
         name="truncated",
@@ -62,7 +76,6 @@ _TRANSLATION = (
         description="the in-domain source, cut short",
         rows="pipeline.data.text.test_sets.truncated_rows",
         is_synthetic=True,
-        beyond_paper=("CUT", "the source cut short"),
     ),
     KindOfTestSet(
         name="other_side",
@@ -70,7 +83,6 @@ _TRANSLATION = (
         description="real sentences, {language} as source and {reference_language} as reference",
         rows="pipeline.data.text.test_sets.other_side_rows",
         needs=("language",),
-        beyond_paper=("COPY", "the target language as source"),
     ),
     KindOfTestSet(
         name="debian_reference",
@@ -78,7 +90,9 @@ _TRANSLATION = (
         description="real sentences of another domain",
         corpus="pipeline.data.text.sources.debian_reference_corpus",
         rows="pipeline.data.text.test_sets.task_rows",
-        users_corpus=("data.khresmoi", "Khresmoi-Summary, dev and test"),
+        users_corpus=UsersCorpus(
+            "data.khresmoi", "debian-reference", "khresmoi", "Khresmoi-Summary, dev and test"
+        ),
     ),
     KindOfTestSet(
         name="spoken",
@@ -87,7 +101,12 @@ _TRANSLATION = (
         corpus="pipeline.data.text.sources.spoken_corpus",
         rows="pipeline.data.text.test_sets.task_rows",
         needs=("librispeech_subset",),
-        users_corpus=("data.librispeech", "LibriSpeech {librispeech_subset}, transcripts"),
+        users_corpus=UsersCorpus(
+            "data.librispeech",
+            "fish-fillets",
+            "librispeech-{librispeech_subset}",
+            "LibriSpeech {librispeech_subset}, transcripts",
+        ),
     ),
     KindOfTestSet(
         name="files",
@@ -105,19 +124,29 @@ _SPEECH = (
         family="speech",
         description="utterances like those of training, with other sentences",
         corpus="pipeline.data.speech.sets.held_out_corpus",
+        users_corpus=UsersCorpus(
+            "data.speech.train", "commands", "{corpus}", corpus_setting="data.speech.corpus"
+        ),
     ),
     KindOfTestSet(
         name="harder",
         family="speech",
         description="utterances in other voices, at other speeds, with noise",
         corpus="pipeline.data.speech.sets.harder_corpus",
+        users_corpus=UsersCorpus(
+            "data.speech.train",
+            "commands-noisy",
+            "{corpus}-other",
+            "{corpus}, other",
+            "data.speech.corpus",
+        ),
     ),
     KindOfTestSet(
         name="meetings",
         family="speech",
         description="utterances of another domain",
         corpus="pipeline.data.speech.sets.meetings_corpus",
-        users_corpus=("data.speech.ami", "AMI"),
+        users_corpus=UsersCorpus("data.speech.ami", "fish-fillets", "ami", "AMI"),
     ),
     KindOfTestSet(
         name="other_language",
@@ -125,7 +154,12 @@ _SPEECH = (
         description="utterances in another language",
         corpus="pipeline.data.speech.sets.other_language_corpus",
         needs=("language",),
-        users_corpus=("data.speech.common_voice", "Common Voice, {language}"),
+        users_corpus=UsersCorpus(
+            "data.speech.common_voice",
+            "french-prompts",
+            "common-voice-{language}",
+            "Common Voice, {language}",
+        ),
     ),
     KindOfTestSet(
         name="telephone_prompts",

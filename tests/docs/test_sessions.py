@@ -22,18 +22,18 @@ SESSIONS = {
 }
 # Settings that fit the smoke experiment to a hundred sentences and one test set.
 LEFT_OUT = [
-    "MED",
-    "LTC",
-    "LTO",
-    "PRM",
-    "L-FR",
-    "L-DE",
-    "TYPO",
-    "CUT",
-    "L-DEEN",
-    "L-DEDE",
-    "L-ENEN",
-    "L-FREN",
+    "debian-reference",
+    "fish-fillets",
+    "librispeech-test-other",
+    "permuted",
+    "french-source",
+    "german-source",
+    "typos",
+    "truncated",
+    "german-english",
+    "german-german",
+    "english-english",
+    "french-english",
 ]
 TINY = (
     *(f"~task.test_sets.{role}" for role in LEFT_OUT),

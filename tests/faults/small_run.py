@@ -30,16 +30,16 @@ OUTS = {
 }
 STAGES = tuple(OUTS)
 _SETS_LEFT_OUT = (
-    "MED",
-    "LTC",
-    "LTO",
-    "L-FR",
-    "TYPO",
-    "CUT",
-    "L-DEEN",
-    "L-DEDE",
-    "L-ENEN",
-    "L-FREN",
+    "debian-reference",
+    "fish-fillets",
+    "librispeech-test-other",
+    "french-source",
+    "typos",
+    "truncated",
+    "german-english",
+    "german-german",
+    "english-english",
+    "french-english",
 )
 _FIGURES_LEFT_OUT = (
     "error_histograms",

@@ -10,7 +10,7 @@ from pipeline.metrics.decodes import read_decodes
 from pipeline.quality.registry import QUALITIES
 from pipeline.report.figures import TaskEvidence
 from pipeline.run.measure_rules import MeasureRules
-from pipeline.run.settings import TestSetConfig
+from pipeline.run.settings import TaskConfig, TestSetConfig
 from pipeline.store import Hypothesis, StoreWriter, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
@@ -19,7 +19,7 @@ from pipeline.uncertainty.token import token_statistics
 MEMBERS = ("seed_1", "seed_2", "seed_3")
 N_SENTENCE, N_VOCAB, EOS = 12, 9, 2
 _WORDS = ("", "", "", "eins", "zwei", "drei", "vier", "fünf", "sechs")
-_TEST_SETS = {"newstest14": True, "MED": True, "L-FR": False}
+_TEST_SETS = {"help": True, "debian-reference": True, "french-source": False}
 
 
 class Toy:
@@ -45,19 +45,20 @@ class Toy:
                 for member in MEMBERS:
                     self._search(f"{member}.beam.{test_set}", test_set, member, "prex", (member,))
         pair = MEMBERS[:2]
-        self._search("subset.1.prex.newstest14", "newstest14", "subset", "prex", pair)
+        self._search("subset.1.prex.help", "help", "subset", "prex", pair)
 
     def evidence(self) -> TaskEvidence:
         sets = {
             name: TestSetConfig(kind="held_out", corpus=f"corpus of {name}", in_domain=in_domain)
             for name, in_domain in _TEST_SETS.items()
         }
+        task = TaskConfig(name="nmt_ende", family="translation", test_sets=sets)
         parts = sorted(path.name for path in self.decode.iterdir())
         return TaskEvidence(
             "nmt_ende",
-            read_decodes(self.decode, parts, "nmt_ende", sets),
+            read_decodes(self.decode, parts, task),
             self.uncertainty,
-            "newstest14",
+            "help",
             QUALITIES["bleu"],
             seed=0,
             rules=MeasureRules(),

@@ -61,17 +61,17 @@ def test_added_trainer_and_ensemble_are_used(root: Path) -> None:
         "update_00000002.safetensors",
         "update_00000004.safetensors",
     ]
-    with open_store(root / "decode" / "nmt_ende" / "mine.prex.newstest14" / "store.h5") as store:
+    with open_store(root / "decode" / "nmt_ende" / "mine.prex.help" / "store.h5") as store:
         assert list(store.attributes["members"]) == ["seed_1", "seed_0"]
 
 
 def test_added_search_keeps_one_hypothesis(root: Path) -> None:
-    with open_store(root / "decode" / "nmt_ende" / "mine.prex.newstest14" / "store.h5") as store:
+    with open_store(root / "decode" / "nmt_ende" / "mine.prex.help" / "store.h5") as store:
         assert store.n_hypothesis == store.n_sentence == 8
 
 
 def test_added_measures_are_columns_and_are_evaluated(root: Path) -> None:
-    folder = root / "uncertainty" / "nmt_ende" / "mine.prex.newstest14"
+    folder = root / "uncertainty" / "nmt_ende" / "mine.prex.help"
     table = pd.read_parquet(folder / "sequence.parquet")
     assert (table["source_words"] > 0).all()
     assert (table["hypothesis_words"] >= 0).all()
@@ -84,8 +84,18 @@ def test_added_measures_are_columns_and_are_evaluated(root: Path) -> None:
 def test_added_metric_is_a_cell(root: Path) -> None:
     with (root / "metrics" / "nmt_ende" / "cells.csv").open(encoding="utf-8", newline="") as file:
         word_counts = [cell for cell in csv.DictReader(file) if cell["metric"] == "word_count"]
-    assert {cell["test_set"] for cell in word_counts} >= {"newstest14"}
+    assert {cell["test_set"] for cell in word_counts} >= {"help"}
     assert all(float(cell["value"]) >= 0 for cell in word_counts)
+
+
+def test_added_measures_and_metrics_are_in_the_tables(root: Path) -> None:
+    with (root / "tables" / "results.csv").open(encoding="utf-8", newline="") as file:
+        shown = {
+            (cell["table"], cell["column"], cell["test_set_name"]) for cell in csv.DictReader(file)
+        }
+    for name in ("source_words", "hypothesis_words"):
+        assert ("beyond:own-measures", name, "help") in shown
+    assert ("tab:nmt-bleu-asr-wer", "word_count", "help") in shown
 
 
 def test_added_table_is_written(root: Path) -> None:

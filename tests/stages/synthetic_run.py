@@ -21,7 +21,7 @@ from tests.artifacts import made_by
 WORDS = ["a", "b", "c", "d", "e"]
 N = 12
 SEEDS = ["seed_1", "seed_2"]
-FORCED = "random_init.teacher_forcing.newstest14"
+FORCED = "random_init.teacher_forcing.help"
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
@@ -48,11 +48,11 @@ class SyntheticRun:
         self.sources = ["source"] * N
         self.stores: list[tuple[str, dict[str, Any], bool]] = [
             *(
-                (f"random_init.prex.{name}", {"test_set": name}, name == "newstest14")
-                for name in ("newstest14", "PRM", "L-FR", "L-DE")
+                (f"random_init.prex.{name}", {"test_set": name}, name == "help")
+                for name in ("help", "permuted", "french-source", "german-source")
             ),
-            ("random_init.expr.newstest14", {"combination": "expr"}, True),
-            *((f"{s}.beam.newstest14", {"ensemble": s, "members": [s]}, True) for s in SEEDS),
+            ("random_init.expr.help", {"combination": "expr"}, True),
+            *((f"{s}.beam.help", {"ensemble": s, "members": [s]}, True) for s in SEEDS),
             (FORCED, {"regime": "teacher_forcing"}, True),
         ]
 
@@ -139,7 +139,7 @@ class SyntheticRun:
     def _store(self, path: Path, part: str, updates: dict[str, Any], with_references: bool) -> None:
         attributes = {
             "task": self.task,
-            "test_set": "newstest14",
+            "test_set": "help",
             "ensemble": "random_init",
             "regime": "beam",
             "combination": "prex",

@@ -21,7 +21,7 @@ from tests.artifacts import list_files, made_by
 from tests.stages.synthetic_run import SyntheticRun, settings
 
 STAGES = {"uncertainty": uncertainty, "metrics": metrics, "tables": tables}
-PREX, EXPR = "random_init.prex.newstest14", "random_init.expr.newstest14"
+PREX, EXPR = "random_init.prex.help", "random_init.expr.help"
 MEASURES = f"uncertainty/nmt_ende/{PREX}"
 Damage = Callable[[Path], None]
 
@@ -151,7 +151,7 @@ FIGURES = "metrics/nmt_ende/figures/nmt_ende_figures.json"
         (
             swapped(
                 f"decode/nmt_ende/{PREX}/manifest.json",
-                "decode/nmt_ende/random_init.prex.PRM/manifest.json",
+                "decode/nmt_ende/random_init.prex.permuted/manifest.json",
             ),
             "uncertainty",
             "parts are missing, damaged",

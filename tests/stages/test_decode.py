@@ -19,25 +19,25 @@ from tests.stages.trained_members import (
 
 
 def test_case_17_store_below_any_path_has_all_sentences_and_attributes(root: Path) -> None:
-    with open_store(decoded_store(root, "random_init.prex.newstest14")) as store:
+    with open_store(decoded_store(root, "random_init.prex.help")) as store:
         assert store.n_sentence == 5
         assert store.flag[0] == Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS
         attributes = store.attributes
         assert attributes["members"] == ["seed_1", "seed_2"]
         assert (attributes["regime"], attributes["combination"]) == ("beam", "prex")
         assert attributes["ensemble"] == "random_init"
-        assert attributes["signature"].startswith("task:nmt_ende|set:newstest14|")
+        assert attributes["signature"].startswith("task:nmt_ende|set:help|")
         assert str(root) not in str(attributes)
 
 
 def test_single_member_is_an_ensemble_of_one(root: Path) -> None:
-    with open_store(decoded_store(root, "seed_2.beam.newstest14")) as store:
+    with open_store(decoded_store(root, "seed_2.beam.help")) as store:
         assert store.attributes["members"] == ["seed_2"]
         assert store.n_member == 1
 
 
 def test_references_are_scored_by_teacher_forcing(root: Path) -> None:
-    with open_store(decoded_store(root, "random_init.teacher_forcing.newstest14")) as store:
+    with open_store(decoded_store(root, "random_init.teacher_forcing.help")) as store:
         assert store.attributes["regime"] == "teacher_forcing"
         assert "beam" not in store.attributes
         assert store.best_texts()[1:] == ["w1", "w2", "w3", "w4"]
@@ -45,20 +45,20 @@ def test_references_are_scored_by_teacher_forcing(root: Path) -> None:
 
 @pytest.mark.parametrize("dump", ["full", "topk"])
 def test_requested_distributions_are_stored(root: Path, dump: str) -> None:
-    with open_store(decoded_store(root, "random_init.prex.PRM", f"dump={dump}")) as store:
+    with open_store(decoded_store(root, "random_init.prex.permuted", f"dump={dump}")) as store:
         assert store.dump == dump
 
 
 def test_greedy_search_has_one_hypothesis_per_sentence(root: Path) -> None:
     with open_store(
-        decoded_store(root, "seed_1.greedy.newstest14", "decode=greedy", "decode.beam=1")
+        decoded_store(root, "seed_1.greedy.help", "decode=greedy", "decode.beam=1")
     ) as store:
         assert store.regime == "greedy"
         assert store.n_hypothesis == 4
 
 
 def test_stores_of_samples_record_the_sampling_settings(root: Path) -> None:
-    part = "random_init.member.newstest14"
+    part = "random_init.member.help"
     overrides = ["decode=sample", "decode.combination=member", "decode.beam=3", "seed=5"]
     with open_store(decoded_store(root, part, *overrides)) as store:
         attributes = store.attributes
@@ -66,12 +66,12 @@ def test_stores_of_samples_record_the_sampling_settings(root: Path) -> None:
         assert (attributes["sampling_temperature"], attributes["seed"]) == (1.0, 5)
         assert "sampling_top_k" not in attributes
         assert store.read("/hypothesis/member").tolist() == [0, 0, 0, 1, 1, 1] * 4
-    with open_store(decoded_store(root, "random_init.prex.newstest14")) as store:
+    with open_store(decoded_store(root, "random_init.prex.help")) as store:
         assert not {"seed", "sampling_temperature", "sampling_top_p"} & set(store.attributes)
 
 
 def test_hypotheses_of_one_member_or_another_store_are_rescored(root: Path) -> None:
-    part = "random_init.expr.newstest14"
+    part = "random_init.expr.help"
     overrides = ["decode.search_members=[seed_2]", "decode.self_check=true"]
     with open_store(decoded_store(root, part, *overrides)) as store:
         assert store.attributes["search_members"] == ["seed_2"]
@@ -104,28 +104,32 @@ def test_hypotheses_of_a_text_file_are_scored(root: Path) -> None:
         text = f"w1\n\nw3 w3\nw4 ü\n{'w5 ' * 40}\n"
         (root / f"{role}.txt").write_text(text, encoding="utf-8")
     overrides = ["decode.self_check=true", f"decode.hypotheses='{root}/{{test_set}}.txt'"]
-    with open_store(decoded_store(root, "random_init.prex.newstest14", *overrides)) as store:
+    with open_store(decoded_store(root, "random_init.prex.help", *overrides)) as store:
         empty = Flag.NO_HYPOTHESIS
         assert store.flag.tolist() == [Flag.EMPTY_SOURCE | empty, empty, 0, 0, 0]
         assert store.best_texts()[1:] == [None, "w3 w3", "w4<unk>", " ".join(["w5"] * 40)]
         assert store.attributes["search_members"] == []
         assert store.attributes["members"] == ["seed_1", "seed_2"]
         assert set(store.read("/hypothesis/finished")) == {1}
-    (root / "MED.txt").write_text("w1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"MED\.txt: must have one line for each of the 5"):
-        decode(settings(root, "part=random_init.prex.MED", *overrides))
+    (root / "debian-reference.txt").write_text("w1\n", encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"debian-reference\.txt: must have one line for each of the 5"
+    ):
+        decode(settings(root, "part=random_init.prex.debian-reference", *overrides))
 
 
 def test_decoding_a_part_again_gives_the_same_bytes(root: Path) -> None:
-    first = decoded_store(root, "random_init.expr.newstest14").read_bytes()
-    assert decoded_store(root, "random_init.expr.newstest14").read_bytes() == first
+    first = decoded_store(root, "random_init.expr.help").read_bytes()
+    assert decoded_store(root, "random_init.expr.help").read_bytes() == first
 
 
 SHARDED = ["decode.part_sentences=2", "decode.batch_sentences=1"]
 
 
 @pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("part", ["random_init.expr.MED", "random_init.teacher_forcing.MED"])
+@pytest.mark.parametrize(
+    "part", ["random_init.expr.debian-reference", "random_init.teacher_forcing.debian-reference"]
+)
 def test_shards_are_joined_without_loading_a_model(
     root: Path, monkeypatch: pytest.MonkeyPatch, count: int, part: str
 ) -> None:
@@ -141,7 +145,7 @@ def test_shards_are_joined_without_loading_a_model(
 
 
 def test_missing_shard_is_decoded_with_the_part(root: Path) -> None:
-    part = "random_init.prex.MED"
+    part = "random_init.prex.debian-reference"
     unsharded = decoded_store(root, part, *SHARDED).read_bytes()
     decode(settings(root, f"part={part}@2of3", *SHARDED))
     (blocks,) = (root / "resume" / "decode" / "nmt_ende" / part).iterdir()
@@ -150,7 +154,9 @@ def test_missing_shard_is_decoded_with_the_part(root: Path) -> None:
 
 
 def test_unknown_part_is_refused_and_the_parts_are_named(root: Path) -> None:
-    with pytest.raises(ConfigError, match=r"part: no such part \(x\)\. .*random_init\.prex\.PRM"):
+    with pytest.raises(
+        ConfigError, match=r"part: no such part \(x\)\. .*random_init\.prex\.permuted"
+    ):
         decode(settings(root, "part=x"))
 
 
@@ -165,9 +171,9 @@ def test_vocabulary_that_differs_from_training_is_refused(root: Path, tmp_path: 
 
 def test_test_set_with_missing_rows_is_refused(tmp_path: Path) -> None:
     prepare_and_train(tmp_path)
-    path = tmp_path / "prepare" / "nmt_ende" / "test" / "PRM.jsonl"
+    path = tmp_path / "prepare" / "nmt_ende" / "test" / "permuted.jsonl"
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(True)[:2]), "utf-8")
-    with pytest.raises(DataError, match=r"PRM\.jsonl: changed since stage prepare wrote it"):
+    with pytest.raises(DataError, match=r"permuted\.jsonl: changed since stage prepare wrote it"):
         decode(settings(tmp_path))
 
 

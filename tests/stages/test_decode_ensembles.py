@@ -42,7 +42,7 @@ ENSEMBLES = {
 @pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
 def test_every_kind_of_ensemble_decodes(root: Path, kind: str, regime: str) -> None:
     name, members, overrides = ENSEMBLES[kind]
-    part = f"{name}.{regime}.newstest14"
+    part = f"{name}.{regime}.help"
     with open_store(
         decoded_store(root, part, f"ensemble={kind}", "decode.self_check=true", *overrides)
     ) as store:
@@ -78,7 +78,7 @@ def test_imported_models_decode(
         f"ensemble.settings.target_dictionary='{path}'",
     ]
     caplog.set_level(logging.INFO)
-    with open_store(decoded_store(root, "imported.prex.newstest14", *overrides)) as store:
+    with open_store(decoded_store(root, "imported.prex.help", *overrides)) as store:
         assert store.members == ["imported_1", "imported_2"]
         assert store.n_hypothesis == 4 * 2
     source, target = (7, 2) if own_dictionary else (0, 0)
@@ -87,7 +87,7 @@ def test_imported_models_decode(
 
 
 def test_missing_imported_models_are_named(root: Path) -> None:
-    overrides = ["part=imported.prex.MED", "ensemble=imported", "ensemble.seeds=[]"]
+    overrides = ["part=imported.prex.debian-reference", "ensemble=imported", "ensemble.seeds=[]"]
     with pytest.raises(ConfigError, match=r"settings\.checkpoints .*at least one \(got \[\]\)"):
         decode(settings(root, *overrides))
     with pytest.raises(ConfigError, match=r"settings\.checkpoints .*no such file \(got a=\.pt\)"):

@@ -113,7 +113,7 @@ def test_further_ensembles_are_decoded_with_the_main_ensemble(
     ]
     report = json.loads((folder / "diversity.json").read_text(encoding="utf-8"))
     assert set(report["ensembles"]) == {"random_init", "checkpoint.seed_1", "checkpoint.seed_2"}
-    with open_store(decoded_store(root, "checkpoint.seed_2.prex.PRM", *overrides)) as store:
+    with open_store(decoded_store(root, "checkpoint.seed_2.prex.permuted", *overrides)) as store:
         assert store.attributes["ensemble"] == "checkpoint"
 
 
@@ -122,7 +122,7 @@ def test_subsets_of_the_members_decode_in_domain_sets(root: Path, planned: list[
     decode(settings(root, *overrides))
     subsets = sorted(part for part in planned[-1] if ".subset_" in part)
     assert len(subsets) == 2 * 2 * len(IN_DOMAIN)  # training runs, combinations
-    part = next(part for part in subsets if part.endswith("expr.newstest14"))
+    part = next(part for part in subsets if part.endswith("expr.help"))
     with open_store(decoded_store(root, part, *overrides)) as store:
         assert store.attributes["ensemble"] == "subset"
         assert store.n_member == 2
@@ -140,7 +140,7 @@ def test_blocks_of_a_test_set_are_divided_among_shards(
     monkeypatch.setattr("stages.decode.run_shards", run_shards)
     decode(settings(root, "decode.shards=2", "decode.part_sentences=3"))
     assert set(shard_labels) == planned[-1]
-    part = "random_init.prex.PRM"
+    part = "random_init.prex.permuted"
     assert shard_labels[part] == [f"{part}@1of2", f"{part}@2of2"]
     decode(settings(root, "decode.shards=2"))
     assert not any(shard_labels.values())

@@ -27,25 +27,25 @@ def run(tmp_path: Path) -> SyntheticRun:
 
 def test_bleu_of_ensemble_and_single_members(run: SyntheticRun) -> None:
     cells = run.cells()
-    cell = cells["newstest14", "random_init", "prex", "", "bleu", "bleu"]
-    texts = run.texts["random_init.prex.newstest14"]
+    cell = cells["help", "random_init", "prex", "", "bleu", "bleu"]
+    texts = run.texts["random_init.prex.help"]
     expected = BLEU().corpus_score(texts, [run.references]).score
     assert float(cell["value"]) == pytest.approx(expected)
     assert float(cell["low"]) < expected < float(cell["high"])
     assert cell["n"] == str(N)
     assert cell["data"].startswith("LibreOffice")
-    assert cell["also_called"] == "nwt14"
-    assert cell["signature"].startswith("part:random_init.prex.newstest14; BLEU|nrefs:1")
+    assert cell["roles"] == "newstest14 nwt14"
+    assert cell["signature"].startswith("part:random_init.prex.help; BLEU|nrefs:1")
 
-    chrf = cells["newstest14", "random_init", "prex", "", "chrf", "chrf"]
+    chrf = cells["help", "random_init", "prex", "", "chrf", "chrf"]
     expected = CHRF().corpus_score(texts, [run.references]).score
     assert float(chrf["value"]) == pytest.approx(expected)
     assert float(chrf["low"]) < expected < float(chrf["high"])
     assert "; chrF2|nrefs:1|case:mixed|" in chrf["signature"]
 
-    single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
+    single = cells["help", "single", "-", "", "bleu", "bleu"]
     each = [
-        BLEU().corpus_score(run.texts[f"{seed}.beam.newstest14"], [run.references]).score
+        BLEU().corpus_score(run.texts[f"{seed}.beam.help"], [run.references]).score
         for seed in SEEDS
     ]
     assert float(single["value"]) == pytest.approx(np.mean(each))
@@ -56,7 +56,7 @@ def test_nll_of_both_posteriors_and_single_members(run: SyntheticRun) -> None:
     cells = run.cells()
 
     def value(ensemble: str, hypotheses: str) -> float:
-        return float(cells["newstest14", ensemble, hypotheses, "", "nll", "nll"]["value"])
+        return float(cells["help", ensemble, hypotheses, "", "nll", "nll"]["value"])
 
     logprob = [sentence.astype(float) for sentence in run.logprob]
     prex = np.mean([-np.log(np.exp(sentence).mean(axis=1)).mean() for sentence in logprob])
@@ -70,29 +70,29 @@ def test_nll_of_both_posteriors_and_single_members(run: SyntheticRun) -> None:
 
 
 def test_error_detection_is_the_rejection_ratio(run: SyntheticRun) -> None:
-    part = "random_init.prex.newstest14"
+    part = "random_init.prex.help"
     frame = run.write_measures(part)
     cells = run.cells()
     first = frame[frame.beam == 1]
     error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
-    cell = cells["newstest14", "random_init", "prex", "1", "prex_entropy_s", "prr"]
+    cell = cells["help", "random_init", "prex", "1", "prex_entropy_s", "prr"]
     expected = prediction_rejection_ratio(error, first.prex_entropy_s)
     assert float(cell["value"]) == pytest.approx(expected)
     assert cell["T"] == ""
-    variance = cells["newstest14", "random_init", "prex", "1", "var_p", "prr"]
+    variance = cells["help", "random_init", "prex", "1", "var_p", "prr"]
     ranked_by_logarithm = prediction_rejection_ratio(error, first.ln_var_p)
     assert float(variance["value"]) == pytest.approx(ranked_by_logarithm)
 
 
 def test_out_of_domain_detection_is_the_roc_auc(run: SyntheticRun) -> None:
-    in_domain = run.write_measures("random_init.prex.newstest14")
-    out_of_domain = run.write_measures("random_init.prex.PRM")
-    cell = run.cells()["PRM", "random_init", "prex", "5", "prex_entropy_s", "roc_auc"]
+    in_domain = run.write_measures("random_init.prex.help")
+    out_of_domain = run.write_measures("random_init.prex.permuted")
+    cell = run.cells()["permuted", "random_init", "prex", "5", "prex_entropy_s", "roc_auc"]
     scores = [frame[frame.beam == 5].prex_entropy_s for frame in (in_domain, out_of_domain)]
     expected = 100 * roc_auc_score([0] * N + [1] * N, np.concatenate(scores))
     assert float(cell["value"]) == pytest.approx(expected)
     assert (cell["T"], cell["length_norm"], cell["n"]) == ("10", "true", str(2 * N))
-    assert "against part:random_init.prex.newstest14" in cell["signature"]
+    assert "against part:random_init.prex.help" in cell["signature"]
 
 
 def test_every_cell_has_a_value_or_a_reason(run: SyntheticRun) -> None:
@@ -103,12 +103,12 @@ def test_every_cell_has_a_value_or_a_reason(run: SyntheticRun) -> None:
     def reason(*key: str) -> str:
         return cells[key]["reason"]
 
-    assert reason("PRM", "random_init", "prex", "", "bleu", "bleu") == "no reference"
-    assert reason("PRM", "random_init", "prex", "1", "var_p", "prr") == "no reference"
+    assert reason("permuted", "random_init", "prex", "", "bleu", "bleu") == "no reference"
+    assert reason("permuted", "random_init", "prex", "1", "var_p", "prr") == "no reference"
     xbleu = "needs the decodes of at least two single members, got 0"
-    assert reason("newstest14", "random_init", "prex", "1", "xbleu", "prr") == xbleu
-    assert reason("PRM", "random_init", "prex", "1", "xbleu", "roc_auc") == xbleu
-    constant = cells["newstest14", "random_init", "prex", "1", "prex_rmi_s", "prr"]
+    assert reason("help", "random_init", "prex", "1", "xbleu", "prr") == xbleu
+    assert reason("permuted", "random_init", "prex", "1", "xbleu", "roc_auc") == xbleu
+    constant = cells["help", "random_init", "prex", "1", "prex_rmi_s", "prr"]
     assert (constant["value"], constant["reason"]) == (
         "0",
         "the measure is the same for every sentence",
@@ -116,12 +116,12 @@ def test_every_cell_has_a_value_or_a_reason(run: SyntheticRun) -> None:
 
 
 def test_sentences_without_a_value_are_left_out_and_counted(run: SyntheticRun) -> None:
-    part = "random_init.prex.newstest14"
+    part = "random_init.prex.help"
     values = np.arange(N, dtype=float)
     values[[2, 5]] = np.nan
     values[3] = np.inf
     run.write_measures(part, prex_entropy_s=values)
-    cell = run.cells()["newstest14", "random_init", "prex", "1", "prex_entropy_s", "prr"]
+    cell = run.cells()["help", "random_init", "prex", "1", "prex_entropy_s", "prr"]
     kept = ~np.isnan(values)
     error = 100 - sentence_bleu([str(text) for text in run.texts[part]], run.references)
     expected = prediction_rejection_ratio(error[kept], values[kept])
@@ -130,10 +130,10 @@ def test_sentences_without_a_value_are_left_out_and_counted(run: SyntheticRun) -
 
 def test_metric_of_the_user_is_a_cell_with_a_spread(run: SyntheticRun) -> None:
     cells = run.cells("+metrics.extra_metrics.words=tests.stages.test_metrics.word_counts")
-    cell = cells["newstest14", "random_init", "prex", "", "words", "words"]
-    expected = sum(len(str(text).split()) for text in run.texts["random_init.prex.newstest14"])
+    cell = cells["help", "random_init", "prex", "", "words", "words"]
+    expected = sum(len(str(text).split()) for text in run.texts["random_init.prex.help"])
     assert float(cell["value"]) == expected
-    assert cells["newstest14", "single", "-", "", "words", "words"]["spread"]
+    assert cells["help", "single", "-", "", "words", "words"]["spread"]
 
 
 def test_second_run_writes_the_same_bytes(run: SyntheticRun) -> None:
@@ -143,29 +143,29 @@ def test_second_run_writes_the_same_bytes(run: SyntheticRun) -> None:
     run.cells()
     assert (path / "cells.csv").read_bytes() == first
     numbers = json.loads((path / "headline.json").read_text())
-    assert "newstest14/random_init_prex/bleu" in numbers
-    assert "newstest14/single/nll" in numbers
-    assert "PRM/random_init_prex/roc_auc_prex_rmi_s_B5_T10" in numbers
+    assert "help/random_init_prex/bleu" in numbers
+    assert "help/single/nll" in numbers
+    assert "permuted/random_init_prex/roc_auc_prex_rmi_s_B5_T10" in numbers
     assert all(isinstance(value, float) for value in numbers.values())
 
 
 def test_case_2_ensemble_of_one_has_numbers_and_no_spread(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path)
     run.stores = [
-        ("random_init.prex.newstest14", {"members": ["seed_1"]}, True),
-        ("seed_1.beam.newstest14", {"ensemble": "seed_1", "members": ["seed_1"]}, True),
+        ("random_init.prex.help", {"members": ["seed_1"]}, True),
+        ("seed_1.beam.help", {"ensemble": "seed_1", "members": ["seed_1"]}, True),
         (FORCED, {"regime": "teacher_forcing", "members": ["seed_1"]}, True),
     ]
     run.write()
     cells = run.cells()
-    single = cells["newstest14", "single", "-", "", "bleu", "bleu"]
+    single = cells["help", "single", "-", "", "bleu", "bleu"]
     assert (single["spread"], single["reason"]) == ("", "one member: no spread")
     nll = [value for key, value in cells.items() if key[-1] == "nll"]
     assert len({cell["value"] for cell in nll}) == 1
 
 
 def test_measures_of_another_decode_are_refused(run: SyntheticRun) -> None:
-    part = "random_init.prex.PRM"
+    part = "random_init.prex.permuted"
     frame = run.write_measures(part)
     path = run.root / "uncertainty" / "nmt_ende" / part / "sequence.parquet"
     frame[frame.sentence_id < N - 1].to_parquet(path)

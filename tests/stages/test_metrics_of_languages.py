@@ -15,9 +15,9 @@ from pipeline.errors import DataError, MachineError
 from stages.metrics import metrics
 from tests.stages.synthetic_run import FORCED, N, SyntheticRun, settings
 
-_PART = "random_init.prex.newstest14"
+_PART = "random_init.prex.help"
 _CHINESE = "task.target_language=zh"
-_KEY = ("newstest14", "random_init", "prex", "", "bleu", "bleu")
+_KEY = ("help", "random_init", "prex", "", "bleu", "bleu")
 
 
 class SameText(SyntheticRun):
@@ -51,7 +51,7 @@ def test_bleu_that_is_0_for_a_perfect_output_is_reported(
     with caplog.at_level(logging.WARNING):
         cell = run.cells(_CHINESE, "metrics.bleu_tokenize=none")[_KEY]
     assert float(cell["value"]) == 0
-    assert "newstest14: no reference has 4 tokens under the tokeniser none" in caplog.text
+    assert "help: no reference has 4 tokens under the tokeniser none" in caplog.text
 
 
 def test_texts_in_another_unicode_form_are_counted_and_score_100(

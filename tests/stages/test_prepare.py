@@ -12,8 +12,17 @@ from stages.prepare import prepare
 from tests.prepared_rows import read_rows
 
 ROLES = (
-    *("newstest14", "MED", "LTC", "PRM", "L-FR", "L-DE", "TYPO", "CUT"),
-    *("L-DEEN", "L-DEDE", "L-ENEN", "L-FREN"),
+    *(
+        "help",
+        "debian-reference",
+        "fish-fillets",
+        "permuted",
+        "french-source",
+        "german-source",
+        "typos",
+        "truncated",
+    ),
+    *("german-english", "german-german", "english-english", "french-english"),
 )
 FILES = {
     "units.model",
@@ -76,18 +85,19 @@ def test_manifest_has_counts_versions_and_hashes(prepared: Path) -> None:
     split = counts["split"]
     assert (split["test"], split["dev"]) == (8, 6)
     assert split["train"] + split["train_dropped_held_out_page"] == 81
-    rows = read_rows(prepared / "test" / "newstest14.jsonl")
-    size = counts["test_sets"]["newstest14"]
+    rows = read_rows(prepared / "test" / "help.jsonl")
+    size = counts["test_sets"]["help"]
     assert (size["rows"], size["groups"]) == (8, len({row.group for row in rows}))
 
 
 def test_sets_share_the_held_out_sentences(prepared: Path) -> None:
     test, flipped, german = (
-        read_rows(prepared / "test" / f"{role}.jsonl") for role in ("newstest14", "L-FR", "L-DE")
+        read_rows(prepared / "test" / f"{role}.jsonl")
+        for role in ("help", "french-source", "german-source")
     )
     assert [row.reference for row in test] == [row.reference for row in flipped]
     assert [row.source for row in german] == [row.reference for row in test]
-    for role, sides in {"L-DEEN": (german, test), "L-ENEN": (test, test)}.items():
+    for role, sides in {"german-english": (german, test), "english-english": (test, test)}.items():
         forced = read_rows(prepared / "test" / f"{role}.jsonl")
         assert [row.source for row in forced] == [row.source for row in sides[0]]
         assert [row.reference for row in forced] == [row.source for row in sides[1]]
@@ -113,8 +123,8 @@ def test_smaller_train_set_leaves_the_test_sets_unchanged(
     split = Artifact(folder, "prepare").description["counts"]["split"]
     assert split["train"] == 40
     assert split["train_dropped_over_train_sentences"] > 0
-    sources = [row.source for row in read_rows(folder / "test" / "newstest14.jsonl")]
-    assert sources == [row.source for row in read_rows(prepared / "test" / "newstest14.jsonl")]
+    sources = [row.source for row in read_rows(folder / "test" / "help.jsonl")]
+    assert sources == [row.source for row in read_rows(prepared / "test" / "help.jsonl")]
 
 
 def test_empty_train_set_is_refused_and_leaves_no_folder(
@@ -142,12 +152,21 @@ def test_groups_and_originals_are_shared_by_sets_of_the_same_sentences_only(
     ]
     prepare(_settings(tmp_path, help_packages, "task=nmt_enfr", *sets))
     french = tmp_path / "prepare" / "nmt_enfr"
-    held_out = _names(french, "newstest14")
-    for role in ("L-FR", "L-DE", "L-DEEN", "L-ENEN", "L-FRFR"):
+    held_out = _names(french, "help")
+    for role in (
+        "french-source",
+        "german-source",
+        "german-english",
+        "english-english",
+        "french-french",
+    ):
         assert _names(french, role) == held_out
-    for role in ("newstest14", "MED", "LTC", "L-DE"):
+    for role in ("help", "debian-reference", "fish-fillets", "german-source"):
         assert _names(french, role) == _names(prepared, role)
-    apart = [held_out, *(_names(french, role) for role in ("MED", "LTC", "ONE", "TWO"))]
+    apart = [
+        held_out,
+        *(_names(french, role) for role in ("debian-reference", "fish-fillets", "ONE", "TWO")),
+    ]
     for kind in (0, 1):
         names = [set(both[kind]) - {None} for both in apart]
         assert len(set().union(*names)) == sum(map(len, names))
@@ -159,15 +178,15 @@ def test_both_language_pairs_share_their_sentences(
 ) -> None:
     prepare(_settings(tmp_path, help_packages, "task=nmt_enfr"))
     french = tmp_path / "prepare" / "nmt_enfr"
-    for file in ("dev", "test/newstest14", "test/MED", "test/LTC"):
+    for file in ("dev", "test/help", "test/debian-reference", "test/fish-fillets"):
         rows = [read_rows(folder / f"{file}.jsonl") for folder in (prepared, french)]
         assert [row.source for row in rows[0]] == [row.source for row in rows[1]]
         assert [row.reference for row in rows[0]] != [row.reference for row in rows[1]]
-    flipped = read_rows(prepared / "test" / "L-FR.jsonl")
-    assert [row.reference for row in read_rows(french / "test" / "newstest14.jsonl")] == [
+    flipped = read_rows(prepared / "test" / "french-source.jsonl")
+    assert [row.reference for row in read_rows(french / "test" / "help.jsonl")] == [
         row.source for row in flipped
     ]
-    assert (french / "test" / "L-FRFR.jsonl").is_file()
+    assert (french / "test" / "french-french.jsonl").is_file()
 
 
 def test_third_language_pair_needs_settings_only(help_packages: Path, tmp_path: Path) -> None:
@@ -178,7 +197,7 @@ def test_third_language_pair_needs_settings_only(help_packages: Path, tmp_path: 
             *("task.name=nmt_defr", "task.source_language=de", "task.target_language=fr"),
         )
     )
-    (row, *_) = read_rows(tmp_path / "prepare" / "nmt_defr" / "test" / "newstest14.jsonl")
+    (row, *_) = read_rows(tmp_path / "prepare" / "nmt_defr" / "test" / "help.jsonl")
     assert row.source.startswith(("Öffnen", "Schließen", "Ziehen"))
 
 
@@ -187,7 +206,7 @@ def test_absent_set_has_a_reason_and_librispeech_provides_it(
 ) -> None:
     manifest = Artifact(prepared, "prepare").description
     reason = "data.librispeech names no folder with LibriSpeech's test-other"
-    assert manifest["absent_sets"] == {"LTO": reason}
+    assert manifest["absent_sets"] == {"librispeech-test-other": reason}
     for subset in ("test-clean", "test-other"):
         path = tmp_path / "libri" / subset / "1" / "2" / "1-2.trans.txt"
         path.parent.mkdir(parents=True)
@@ -195,10 +214,11 @@ def test_absent_set_has_a_reason_and_librispeech_provides_it(
     settings = _settings(tmp_path, help_packages, f"data.librispeech={tmp_path / 'libri'}")
     prepare(settings)
     folder = tmp_path / "prepare" / "nmt_ende"
-    for role, word in (("LTC", "clean"), ("LTO", "other")):
-        (row,) = read_rows(folder / "test" / f"{role}.jsonl")
+    for word in ("clean", "other"):
+        name = f"librispeech-test-{word}"
+        (row,) = read_rows(folder / "test" / f"{name}.jsonl")
         assert (row.source, row.reference) == (f"he speaks of {word} things", None)
-        assert settings.task.test_sets[role].corpus == f"LibriSpeech test-{word}, transcripts"
+        assert settings.task.test_sets[name].corpus == f"LibriSpeech test-{word}, transcripts"
     assert "LibriSpeech test-other, transcripts" in (folder / "data_card.md").read_text()
 
 
@@ -225,17 +245,17 @@ def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     ]
     prepare(_settings(tmp_path, help_packages, *settings))
     folder = tmp_path / "prepare" / "nmt_ende"
-    rows = read_rows(folder / "test" / "newstest14.jsonl")
+    rows = read_rows(folder / "test" / "my-own-text.jsonl")
     assert [row.source for row in rows] == unusual
     assert [row.reference for row in rows] == unusual
     assert {row.group for row in rows} == {None}  # the documents of the lines are not known
     sizes = Artifact(folder, "prepare").description["counts"]["test_sets"]
-    assert sizes["newstest14"]["groups"] is None
-    assert sizes["MED"]["groups"] > 1
+    assert sizes["my-own-text"]["groups"] is None
+    assert sizes["debian-reference"]["groups"] > 1
     assert rows[1].source_pieces == rows[2].source_pieces == []
     assert len(rows[6].source_pieces) >= 5000
     absent = Artifact(folder, "prepare").description["absent_sets"]
-    assert absent["L-FR"] == absent["L-FREN"] == "my own text has no side in fr"
+    assert absent["french-source"] == absent["french-english"] == "my own text has no side in fr"
 
 
 def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_changed(
@@ -255,11 +275,11 @@ def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_cha
     user_text = ["data.source=files", "data.corpus=mine", "data.vocabulary_size=64"]
     prepare(_settings(tmp_path, help_packages, *user_text, *sources))
     folder = tmp_path / "prepare" / "nmt_ende" / "test"
-    baseline = read_rows(folder / "newstest14.jsonl")
+    baseline = read_rows(folder / "mine.jsonl")
     assert [row.group for row in baseline] == [f"mine:{page}" for page in "aabbcc"]
     row_of = {row.original: row for row in baseline}
     assert len(row_of) == len(baseline) == 6
-    for role in ("PRM", "TYPO", "CUT"):
+    for role in ("permuted", "typos", "truncated"):
         rows = read_rows(folder / f"{role}.jsonl")
         pairs = [(row, row_of[row.original]) for row in rows]
         assert [row.id for row in rows] == list(range(len(rows)))
@@ -268,9 +288,9 @@ def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_cha
         for row, original in pairs:
             assert row.group == original.group
             assert row.source != original.source
-            if role == "PRM":
+            if role == "permuted":
                 assert sorted(row.source_pieces) == sorted(original.source_pieces)
-            elif role == "TYPO":
+            elif role == "typos":
                 assert row.reference == original.reference
             else:
                 assert original.source.startswith(row.source)
@@ -296,8 +316,8 @@ def test_empty_test_set_is_absent_and_counts_of_the_files_are_kept(
     description = Artifact(tmp_path / "prepare" / "nmt_ende", "prepare").description
     absent = description["absent_sets"]
     assert absent["MINE"] == f"{tmp_path / 'empty'} has no text"
-    assert absent["CUT"] == "none of the 8 sentences of mine can be used for truncated"
-    assert {"newstest14", "MED", "TYPO"} <= description["counts"]["test_sets"].keys()
+    assert absent["truncated"] == "none of the 8 sentences of mine can be used for truncated"
+    assert {"mine", "debian-reference", "typos"} <= description["counts"]["test_sets"].keys()
     assert description["counts"]["read_train"] == {
         "texts_escaped_en": 60,
         "texts_escaped_de": 60,
@@ -313,9 +333,9 @@ def test_settings_of_user_text_must_agree(help_packages: Path, tmp_path: Path) -
     with pytest.raises(ConfigError, match=r"data\.test: must be null if data\.source is libre"):
         _settings(tmp_path, help_packages, "data.test=x")
     with pytest.raises(
-        ConfigError, match=r"L-DEEN\.regimes: must be a list with search, teacher_forc"
+        ConfigError, match=r"german-english\.regimes: must be a list with search, teacher_forc"
     ):
-        _settings(tmp_path, help_packages, "task.test_sets.L-DEEN.regimes=[beam]")
+        _settings(tmp_path, help_packages, "task.test_sets.german-english.regimes=[beam]")
 
 
 def _wmt(cache: Path, pair: str, n_line: int) -> None:
@@ -340,15 +360,16 @@ def test_missing_language_comes_from_the_test_set_of_another_pair(
     prepare(_settings(tmp_path, help_packages, *overrides))
     folder = tmp_path / "prepare" / "nmt_ende"
     absent = Artifact(folder, "prepare").description["absent_sets"]
-    assert set(absent) == {"L-FR", "L-FREN", "LTO"}
+    assert set(absent) == {"french-source", "french-english", "librispeech-test-other"}
     fetch = "run sacrebleu -t wmt14 -l en-fr --echo src ref"
-    assert absent["L-FR"] == f"sacrebleu's cache holds no wmt14 of en-fr: {fetch}"
+    assert absent["french-source"] == f"sacrebleu's cache holds no wmt14 of en-fr: {fetch}"
 
     _wmt(tmp_path / "cache", "en-fr", 3)
     prepare(_settings(tmp_path, help_packages, *overrides))
-    assert set(Artifact(folder, "prepare").description["absent_sets"]) == {"LTO"}
+    assert set(Artifact(folder, "prepare").description["absent_sets"]) == {"librispeech-test-other"}
     flipped, forced, german = (
-        read_rows(folder / "test" / f"{role}.jsonl") for role in ("L-FR", "L-FREN", "L-DE")
+        read_rows(folder / "test" / f"{role}.jsonl")
+        for role in ("french-source", "french-english", "german-source")
     )
     assert [row.source for row in flipped] == [f"en-fr fr line {row} here" for row in range(3)]
     assert [row.reference for row in flipped] == [None] * 3  # no German is known for them

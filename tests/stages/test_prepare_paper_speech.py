@@ -122,40 +122,52 @@ def _frames(role: str) -> list[int]:
 
 def test_ami_and_common_voice_become_test_sets(settings: PipelineConfig) -> None:
     prepare(settings)
-    assert [(row["source"], row["reference"]) for row in _rows("AMI")] == [
+    assert [(row["source"], row["reference"]) for row in _rows("ami")] == [
         (f"{_RECORDING}-0.wav#t=1.00,1.50", "okay"),
         (f"{_RECORDING}-1.wav#t=1.00,1.50", "café"),
     ]
-    groups = {role: {row["group"] for row in _rows(role)} for role in ("AMI", "C-FR", "LTC")}
-    assert groups == {
-        "AMI": {"AMI:ES2004a"},
-        "C-FR": {"Common Voice, fr:a1b2"},
-        "LTC": {"LibriSpeech:1005"},
+    groups = {
+        role: {row["group"] for row in _rows(role)}
+        for role in ("ami", "common-voice-fr", "librispeech")
     }
-    assert [row["reference"] for row in _rows("C-FR")] == ["où est l'hôtel", "elle dit non déjà"]
+    assert groups == {
+        "ami": {"AMI:ES2004a"},
+        "common-voice-fr": {"Common Voice, fr:a1b2"},
+        "librispeech": {"LibriSpeech:1005"},
+    }
+    assert [row["reference"] for row in _rows("common-voice-fr")] == [
+        "où est l'hôtel",
+        "elle dit non déjà",
+    ]
     manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
     # Half a second of each speaker's headset in the meeting, and complete clips of one second.
-    assert (_frames("AMI"), _frames("C-FR")) == ([50, 50], [100, 100])
+    assert (_frames("ami"), _frames("common-voice-fr")) == ([50, 50], [100, 100])
     counts = manifest["counts"]
-    assert counts["C-FR"]["resampled"] == 2
+    assert counts["common-voice-fr"]["resampled"] == 2
     # ù, ô, é and à are not in the English vocabulary.
-    assert counts["C-FR"]["unknown_reference_pieces"] == 4
-    assert [counts[subset]["utterances"] for subset in ("train", "dev", "LTC", "LTO")] == [
+    assert counts["common-voice-fr"]["unknown_reference_pieces"] == 4
+    assert [
+        counts[subset]["utterances"]
+        for subset in ("train", "dev", "librispeech", "librispeech-other")
+    ] == [
         6,
         4,
         2,
         2,
     ]
     assert manifest["faults"] == {
-        "AMI": {
+        "ami": {
             "ES2004a.A.segments.xml, ES2004a.A.sync.1": "no word",
             "ES2004a.B.segments.xml, ES2004a.B.sync.1": "no word",
             "ami_public_manual_1.6.2/segments/ES2014a.A.segments.xml": "transcript without audio",
         },
-        "C-FR": {"clips/common_voice_fr_1.mp3": "transcript without audio"},
+        "common-voice-fr": {"clips/common_voice_fr_1.mp3": "transcript without audio"},
     }
     corpora = {subset["subset"]: subset["dataset"] for subset in manifest["subsets"]}
-    assert (corpora["AMI"], corpora["C-FR"]) == ("AMI", "Common Voice, fr")
+    assert (corpora["ami"], corpora["common-voice-fr"]) == (
+        "AMI",
+        "Common Voice, fr",
+    )
 
 
 def test_sizes_that_differ_from_the_paper_are_listed_and_prompts_may_be_absent(
@@ -164,12 +176,13 @@ def test_sizes_that_differ_from_the_paper_are_listed_and_prompts_may_be_absent(
     prepare(settings)
     manifest = Artifact(Path("outputs/prepare/asr"), "prepare").description
     deviations = " ".join(manifest["not_as_in_the_paper"])
-    assert "AMI has 2 sentences where the paper's AMI, evaluation part has 12,643" in deviations
+    assert "ami has 2 sentences where the paper's AMI, evaluation part has 12,643" in deviations
     assert (
-        "C-FR has 2 sentences where the paper's Common Voice FR, test part has 14,760" in deviations
+        "common-voice-fr has 2 sentences where the paper's Common Voice FR, test part has 14,760"
+        in deviations
     )
     reason = "the package of telephone prompts in en cannot be had on this machine"
-    assert manifest["absent_sets"] == {"PROMPTS": reason}
+    assert manifest["absent_sets"] == {"english-prompts": reason}
 
 
 def test_missing_corpus_is_named_before_anything_is_written(

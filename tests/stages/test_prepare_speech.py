@@ -27,7 +27,7 @@ def _settings(root: Path, *overrides: str) -> PipelineConfig:
             "pipeline",
             [
                 "task=asr",
-                *("~task.test_sets.C-FR", "~task.test_sets.PROMPTS"),
+                *("~task.test_sets.french-prompts", "~task.test_sets.english-prompts"),
                 *("data.dev_sentences=4", "data.test_sentences=5", "data.train_sentences=null"),
                 *("data.speech.commands=30", "data.speech.unit_kind=word"),
                 *overrides,
@@ -61,7 +61,7 @@ def _user_speech(folder: Path, write: WriteAudio) -> list[str]:
         f"data.speech.train=['{paths['train']}']",
         f"data.speech.dev=['{paths['dev']}']",
         f"data.speech.test='{paths['test']}'",
-        "~task.test_sets.AMI",
+        "~task.test_sets.fish-fillets",
     ]
 
 
@@ -82,7 +82,7 @@ def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
         folders.append(tmp_path / name / "prepare" / "asr")
     folder = folders[0]
     manifest = Artifact(folder, "prepare").description
-    roles = ("LTC", "LTO", "AMI")
+    roles = ("commands", "commands-noisy", "fish-fillets")
     artifacts = [Artifact(folder, "prepare") for folder in folders]
     assert set(artifacts[0].names()) == {
         *("units.model", "units.vocab", "data_card.md", "dev.h5", "dev.jsonl"),
@@ -108,7 +108,7 @@ def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
         assert all(row["source_pieces"] == [] and row["reference"] for row in rows)
         assert len({row["reference"] for row in rows}) == 5
         assert [row["original"] for row in rows] == [f"{role}:{number}" for number in range(5)]
-        if role in ("LTC", "LTO"):  # a text is one group, whichever set has it
+        if role in ("commands", "commands-noisy"):  # a text is one group, whichever set has it
             name = settings.data.speech.corpus
             assert [row["group"] for row in rows] == [f"{name}:{row['reference']}" for row in rows]
         with h5py.File(folder / "test" / f"{role}.h5") as file:
@@ -117,7 +117,7 @@ def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
     card = " ".join((folder / "data_card.md").read_text(encoding="utf-8").split())
     assert "| Words / Utterance | Distinct texts | Groups | Domain |" in card
     assert "| espeak-ng commands (SYNTHETIC) | train |" in card
-    assert manifest["counts"]["AMI"]["unknown_reference_pieces"] > 0
+    assert manifest["counts"]["fish-fillets"]["unknown_reference_pieces"] > 0
     assert manifest["packages"]["fillets-ng-data"]["version"] == "1.0"
 
 
@@ -148,17 +148,19 @@ def test_librispeech_folder_is_prepared(write_audio: WriteAudio, tmp_path: Path)
     prepare(settings)
     folder = tmp_path / "out" / "prepare" / "asr"
     manifest = Artifact(folder, "prepare").description
-    assert manifest["absent_sets"] == {"LTO": "data.speech.test_other names no corpus"}
+    assert manifest["absent_sets"] == {
+        "librispeech-other": "data.speech.test_other names no corpus"
+    }
     assert {subset["subset"]: subset["utterances"] for subset in manifest["subsets"]} == {
         "train": "10",
         "dev": "10",
-        "LTC": "10",
+        "librispeech": "10",
     }
-    rows = _rows(folder, "LTC")
+    rows = _rows(folder, "librispeech")
     assert rows[3]["source"] == "84/121123/84-121123-0003.flac"
     assert rows[3]["reference"] == "it's door red"
     assert {row["group"] for row in rows} == {"LibriSpeech:84"}
-    assert rows[3]["original"] == "LTC:3"
+    assert rows[3]["original"] == "librispeech:3"
     assert [(size["distinct_texts"], size["groups"]) for size in manifest["subsets"]] == 3 * [
         ("10", "1")
     ]
@@ -188,14 +190,14 @@ def test_bad_audio_keeps_its_row_in_a_test_set_and_is_dropped_from_training(
     faults = {f"84/121123/84-121123-{number:04d}.flac": fault for number, fault in audio.items()}
     lost = {"84/121123/84-121123-0099.flac": "transcript without audio"}
     silent = {"84/121123/84-121123-0006.flac": "no_transcript"}
-    assert manifest["faults"] == {"train": faults | lost | silent, "LTC": faults | lost}
+    assert manifest["faults"] == {"train": faults | lost | silent, "librispeech": faults | lost}
     assert manifest["counts"]["train"]["utterances"] == 5
-    rows = _rows(folder, "LTC")
+    rows = _rows(folder, "librispeech")
     assert [row["id"] for row in rows] == list(range(10))
     assert [row["n_frame"] == 0 for row in rows] == [number in audio for number in range(10)]
     assert [row["reference"] is None for row in rows] == [number == 6 for number in range(10)]
     assert rows[7]["reference"] == "it's blue green"
-    with h5py.File(folder / "test" / "LTC.h5") as file:
+    with h5py.File(folder / "test" / "librispeech.h5") as file:
         lengths = np.diff(file["/utterance/frame_offset"][:]).tolist()
     assert lengths == [row["n_frame"] for row in rows]
 
@@ -204,7 +206,9 @@ def test_test_set_without_audio_is_refused(write_audio: WriteAudio, tmp_path: Pa
     overrides = _user_speech(tmp_path, write_audio)
     for path in (tmp_path / "test").rglob("*.flac"):
         os.truncate(path, 0)
-    with pytest.raises(DataError, match="no utterance with sound for the LTC set of LibriSpeech"):
+    with pytest.raises(
+        DataError, match="no utterance with sound for the librispeech set of LibriSpeech"
+    ):
         prepare(_settings(tmp_path / "out", *overrides))
     assert not list((tmp_path / "out" / "prepare").iterdir())
 
@@ -218,7 +222,7 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
             tmp_path / "out",
             "data.speech.corpus=my own speech",
             f"data.speech.train=['{tmp_path / 'mine'}']",
-            *("data.test_sentences=100", "data.dev_sentences=100", "~task.test_sets.AMI"),
+            *("data.test_sentences=100", "data.dev_sentences=100", "~task.test_sets.fish-fillets"),
         )
     )
     folder = tmp_path / "out" / "prepare" / "asr"
@@ -238,8 +242,14 @@ def test_one_corpus_is_split_by_its_sentences(write_audio: WriteAudio, tmp_path:
             r"shortest_seconds: must be at most data\.speech",
         ),
         (["data.speech.unit_kind=letter"], r"unit_kind: must be one of bpe, unigram, word \(got l"),
-        (["task.test_sets.AMI.kind=typos"], r"AMI\.kind: must be a kind for task\.family=speech"),
-        (["task=nmt_ende", "task.test_sets.MED.kind=meetings"], r"MED\.kind: must be a kind for"),
+        (
+            ["task.test_sets.fish-fillets.kind=typos"],
+            r"fish-fillets\.kind: must be a kind for task\.family=speech",
+        ),
+        (
+            ["task=nmt_ende", "task.test_sets.debian-reference.kind=meetings"],
+            r"debian-reference\.kind: must be a kind for",
+        ),
     ],
 )
 def test_contradictory_settings_are_refused(

@@ -39,7 +39,7 @@ OVERRIDES = [
     "decode.max_length_offset=2",
     "decode.self_check=true",
 ]
-NOISES = {"LTC": 0.3, "LTO": 1.2}
+NOISES = {"commands": 0.3, "commands-noisy": 1.2}
 PROMPT_FRAMES = [0, 8, 101]  # empty, two words, more than the model accepts
 STATISTICS = ("/token/logprob", "/token/entropy_member", "/token/entropy_prex")
 
@@ -55,8 +55,8 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 
 def _prepare_prompts(folder: Path) -> None:
     features = [np.zeros((length, BINS)) for length in PROMPT_FRAMES]
-    write_features(folder / "PROMPTS.h5", features, [], with_targets=False)
-    with (folder / "PROMPTS.jsonl").open("w") as file:
+    write_features(folder / "english-prompts.h5", features, [], with_targets=False)
+    with (folder / "english-prompts.jsonl").open("w") as file:
         for index, n_frame in enumerate(PROMPT_FRAMES):
             row = {"id": index, "source": f"{index}.wav", "reference": None, "n_frame": n_frame}
             absent = dict.fromkeys(("reference_pieces", "group", "original"))
@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepared = root / "prepare" / "asr"
     prepare_toy(prepared, NOISES)
     _prepare_prompts(prepared / "test")
-    roles = {*NOISES, "PROMPTS"}
+    roles = {*NOISES, "english-prompts"}
     absent = {str(role): "no data" for role in settings(root).task.test_sets if role not in roles}
     write_toy_manifest(prepared, absent)
     for seed in (1, 2):
@@ -100,12 +100,13 @@ def test_speech_is_recognised_and_noisy_speech_has_more_errors(root: Path) -> No
             assert store.sources() == [f"{index:02d}.wav" for index in range(20)]
             assert np.diff(store.hypothesis_offset).tolist() == [4] * 20
             wrong[role] = _wrong_words(store)
-    assert wrong["LTC"] < 15
-    assert wrong["LTO"] > wrong["LTC"]
+    assert wrong["commands"] < 15
+    assert wrong["commands-noisy"] > wrong["commands"]
 
 
 @pytest.mark.parametrize(
-    "part", ["random_init.expr.LTC", "random_init.teacher_forcing.LTC", "seed_2.beam.LTC"]
+    "part",
+    ["random_init.expr.commands", "random_init.teacher_forcing.commands", "seed_2.beam.commands"],
 )
 def test_other_posterior_reference_and_single_member_are_decoded(root: Path, part: str) -> None:
     with decoded_store(root, part) as store:
@@ -120,7 +121,9 @@ def test_other_posterior_reference_and_single_member_are_decoded(root: Path, par
 def test_case_5_batch_size_does_not_change_the_statistics(root: Path) -> None:
     statistics: list[dict[str, Any]] = []
     for size in (1, 64):
-        with decoded_store(root, "random_init.prex.LTO", f"decode.batch_sentences={size}") as store:
+        with decoded_store(
+            root, "random_init.prex.commands-noisy", f"decode.batch_sentences={size}"
+        ) as store:
             statistics.append({name: store.read(name) for name in ("/token/id", *STATISTICS)})
     alone, together = statistics
     assert np.array_equal(alone["/token/id"], together["/token/id"])
@@ -130,12 +133,12 @@ def test_case_5_batch_size_does_not_change_the_statistics(root: Path) -> None:
 
 def test_every_utterance_has_as_many_samples_as_asked_for(root: Path) -> None:
     sampling = ("decode=sample", "decode.beam=3", "decode.self_check=false")
-    with decoded_store(root, "random_init.prex.LTC", *sampling) as store:
+    with decoded_store(root, "random_init.prex.commands", *sampling) as store:
         assert np.diff(store.hypothesis_offset).tolist() == [3] * 20
 
 
 def test_case_13_utterance_that_cannot_be_decoded_is_a_flagged_row(root: Path) -> None:
-    with decoded_store(root, "random_init.prex.PROMPTS") as store:
+    with decoded_store(root, "random_init.prex.english-prompts") as store:
         assert store.sources() == ["0.wav", "1.wav", "2.wav"]
         assert np.diff(store.hypothesis_offset).tolist() == [0, 4, 0]
         assert store.flag[0] & Flag.EMPTY_SOURCE
@@ -143,15 +146,19 @@ def test_case_13_utterance_that_cannot_be_decoded_is_a_flagged_row(root: Path) -
 
 
 def test_stored_distributions_agree_with_the_search(root: Path) -> None:
-    with decoded_store(root, "random_init.prex.LTC", "dump=full", "dump.dtype=float32") as store:
+    with decoded_store(
+        root, "random_init.prex.commands", "dump=full", "dump.dtype=float32"
+    ) as store:
         full, token = store.read("/token/full_logprob"), store.read("/token/id")
         of_token = full[np.arange(len(token)), :, token]
         np.testing.assert_allclose(of_token, store.read("/token/logprob"), atol=1e-5)
 
 
 def test_features_of_another_test_set_are_refused(root: Path, tmp_path: Path) -> None:
-    rows = (root / "prepare" / "asr" / "test" / "LTC.jsonl").read_text()
-    (tmp_path / "LTC.jsonl").write_text(rows)
-    write_features(tmp_path / "LTC.h5", [np.zeros((4, BINS))] * 19, [], with_targets=False)
-    with pytest.raises(DataError, match=r"LTC\.h5: must hold the 20 utterances of .* \(got 19\)"):
-        read_test_set(tmp_path / "LTC.jsonl")
+    rows = (root / "prepare" / "asr" / "test" / "commands.jsonl").read_text()
+    (tmp_path / "commands.jsonl").write_text(rows)
+    write_features(tmp_path / "commands.h5", [np.zeros((4, BINS))] * 19, [], with_targets=False)
+    with pytest.raises(
+        DataError, match=r"commands\.h5: must hold the 20 utterances of .* \(got 19\)"
+    ):
+        read_test_set(tmp_path / "commands.jsonl")

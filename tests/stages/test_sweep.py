@@ -70,8 +70,8 @@ def test_one_decode_serves_every_temperature(sweep_folder: Path) -> None:
 
 
 def test_store_of_stage_decode_is_reused(root: Path, sweep_folder: Path) -> None:
-    store = root / "decode" / "nmt_ende" / "random_init.prex.newstest14" / "store.h5"
-    reused = sweep_folder.glob("decode-*/decode/nmt_ende/random_init.prex.newstest14/store.h5")
+    store = root / "decode" / "nmt_ende" / "random_init.prex.help" / "store.h5"
+    reused = sweep_folder.glob("decode-*/decode/nmt_ende/random_init.prex.help/store.h5")
     assert any(path.samefile(store) for path in reused)
 
 

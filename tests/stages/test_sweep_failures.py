@@ -21,7 +21,7 @@ from pipeline.tracking import RunLog, Sweep
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train
 
-NUMBER = "newstest14/bleu"
+NUMBER = "help/bleu"
 
 
 def test_failed_point_has_a_row_with_its_reason(tmp_path: Path) -> None:

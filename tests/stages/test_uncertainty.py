@@ -167,12 +167,12 @@ def test_every_ensemble_store_of_a_task_is_measured(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     parts = {
-        "e.prex.newstest14": (["seed_1", "seed_2"], "e", "beam"),
-        "e.prex.PRM": (["seed_1", "seed_2"], "e", "beam"),
-        "e.teacher_forcing.newstest14": (["seed_1", "seed_2"], "e", "teacher_forcing"),
-        "e.subset_1_2.prex.newstest14": (["seed_1", "seed_2"], "subset", "beam"),
-        "seed_1.beam.newstest14": (["seed_1"], "seed_1", "beam"),
-        "seed_2.beam.newstest14": (["seed_2"], "seed_2", "beam"),
+        "e.prex.help": (["seed_1", "seed_2"], "e", "beam"),
+        "e.prex.permuted": (["seed_1", "seed_2"], "e", "beam"),
+        "e.teacher_forcing.help": (["seed_1", "seed_2"], "e", "teacher_forcing"),
+        "e.subset_1_2.prex.help": (["seed_1", "seed_2"], "subset", "beam"),
+        "seed_1.beam.help": (["seed_1"], "seed_1", "beam"),
+        "seed_2.beam.help": (["seed_2"], "seed_2", "beam"),
     }
     folder = PartFolder(
         tmp_path / "decode" / "nmt_ende", "decode", dict.fromkeys(parts, made_by("decode"))
@@ -188,7 +188,7 @@ def test_every_ensemble_store_of_a_task_is_measured(
     (warning,) = [record.message for record in caplog.records if "uncertainty.beam" in record.msg]
     assert "uncertainty.beam=5: 2 of 2 stores have fewer hypotheses" in warning
     checks = read_json(
-        tmp_path / "uncertainty" / "nmt_ende" / "e.prex.PRM" / "checks.json", "uncertainty"
+        tmp_path / "uncertainty" / "nmt_ende" / "e.prex.permuted" / "checks.json", "uncertainty"
     )
     assert checks["beam"]["used"] == {"1": 1, "5": 1}
     measured = tmp_path / "uncertainty" / "nmt_ende"
@@ -197,20 +197,20 @@ def test_every_ensemble_store_of_a_task_is_measured(
     tables = {
         name: pd.read_parquet(measured / name / "sequence.parquet") for name in list(parts)[:3]
     }
-    assert tables["e.prex.newstest14"]["xbleu"].gt(0).all()
-    assert tables["e.prex.PRM"]["xbleu"].isna().all()
-    with open_store(folder.root / "e.prex.PRM" / "store.h5") as store:
+    assert tables["e.prex.help"]["xbleu"].gt(0).all()
+    assert tables["e.prex.permuted"]["xbleu"].isna().all()
+    with open_store(folder.root / "e.prex.permuted" / "store.h5") as store:
         assert store.members == ["seed_1", "seed_2"]
 
 
 def test_case_2_ensemble_of_one_has_no_knowledge_uncertainty(tmp_path: Path):
     folder = PartFolder(
-        tmp_path / "decode" / "nmt_ende", "decode", {"e.prex.newstest14": made_by("decode")}
+        tmp_path / "decode" / "nmt_ende", "decode", {"e.prex.help": made_by("decode")}
     )
-    _write_part(folder, "e.prex.newstest14", ["seed_1"], "e")
+    _write_part(folder, "e.prex.help", ["seed_1"], "e")
     folder.write_manifest()
     uncertainty(settings(tmp_path))
-    path = tmp_path / "uncertainty" / "nmt_ende" / "e.prex.newstest14" / "sequence.parquet"
+    path = tmp_path / "uncertainty" / "nmt_ende" / "e.prex.help" / "sequence.parquet"
     table = pd.read_parquet(path)
     assert (table[["prex_mi_c", "expr_rmi_s", "var_p", "xbleu"]] == 0).all(axis=None)
 
@@ -219,10 +219,10 @@ def test_ensembles_without_one_member_are_measured_too(tmp_path: Path):
     """Of subsets, only those of all members but one have measures."""
     seeds = ["seed_1", "seed_2", "seed_3"]
     parts = {
-        "e.prex.newstest14": (seeds, "e", "beam"),
-        "e.subset_1_2.prex.newstest14": (seeds[:2], "subset", "beam"),
-        "e.subset_1_2.prex.PRM": (seeds[:2], "subset", "beam"),
-        "e.subset_1.prex.newstest14": (seeds[:1], "subset", "beam"),
+        "e.prex.help": (seeds, "e", "beam"),
+        "e.subset_1_2.prex.help": (seeds[:2], "subset", "beam"),
+        "e.subset_1_2.prex.permuted": (seeds[:2], "subset", "beam"),
+        "e.subset_1.prex.help": (seeds[:1], "subset", "beam"),
     }
     folder = PartFolder(
         tmp_path / "decode" / "nmt_ende", "decode", dict.fromkeys(parts, made_by("decode"))

@@ -31,8 +31,8 @@ def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str,
     ]
     write_test_set(folder, "dev", sets.dev, speech, model)
     test = {
-        role: write_test_set(folder / "test", role, corpus, speech, model)
-        for role, corpus in sets.test.items()
+        name: write_test_set(folder / "test", name, corpus, speech, model)
+        for name, corpus in sets.test.items()
     }
     card = speech_card(task, training, test, sets.absent)
     return card, _facts(task, training, test, sets.absent)

@@ -105,27 +105,27 @@ def write_training_set(
 
 def write_test_set(
     folder: Path,
-    role: str,
+    name: str,
     corpus: SpeechCorpus,
     speech: SpeechDataConfig,
     model: SentencePieceModel,
 ) -> PreparedSet:
-    """Write {role}.h5 and {role}.jsonl, with a row for every utterance.
+    """Write {name}.h5 and {name}.jsonl, with a row for every utterance.
 
     Groups are named after the corpus, so that no other corpus has them unless it says so. Originals
-    are named after the role and the number of the row, because two speakers may talk in the same
+    are named after the name and the number of the row, because two speakers may talk in the same
     segment. Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
     vocabulary = set(model.vocabulary())
     groups_of = corpus.groups_of or corpus.name
-    tally = _Tally(corpus, role)
-    path = folder / f"{role}.jsonl"
+    tally = _Tally(corpus, name)
+    path = folder / f"{name}.jsonl"
     with (
-        writing_features(folder / f"{role}.h5", settings, with_tokens=False) as file,
+        writing_features(folder / f"{name}.h5", settings, with_tokens=False) as file,
         path.open("w", encoding="utf-8", newline="\n") as rows,
     ):
-        for number, (utterance, audio) in enumerate(_read(corpus, speech, role)):
+        for number, (utterance, audio) in enumerate(_read(corpus, speech, name)):
             tally.note(utterance, audio)
             frames = np.zeros((0, settings.bins), dtype=np.float32)
             if audio.fault is None:
@@ -145,7 +145,7 @@ def write_test_set(
                 source_pieces=[],
                 reference_pieces=subwords,
                 group=None if utterance.group is None else f"{groups_of}:{utterance.group}",
-                original=f"{role}:{number}",
+                original=f"{name}:{number}",
                 n_frame=len(frames),
             )
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")

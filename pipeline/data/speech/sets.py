@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SpeechSets:
-    """The corpora of a task. `test`: role -> corpus. `absent`: role -> why there is no such set."""
+    """The corpora of a task. `test`: name -> corpus. `absent`: name -> why there is no such set."""
 
     train: SpeechCorpus
     dev: SpeechCorpus
@@ -43,15 +43,15 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
     """
     source = SpeechSource(data, seed, task.source_language)
     sets = SpeechSets(source.train, source.dev(), {}, {})
-    for role, test_set in task.test_sets.items():
+    for name, test_set in task.test_sets.items():
         kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
         assert kind.corpus is not None
         corpus = implementation(kind.corpus, f"corpus of kind {kind.name}")(test_set, source)
         if isinstance(corpus, str):
-            sets.absent[role] = corpus
-            _log.warning("test set %s is absent: %s", role, corpus)
+            sets.absent[name] = corpus
+            _log.warning("test set %s is absent: %s", name, corpus)
         else:
-            sets.test[role] = _sampled(corpus, data.test_sentences, f"{seed}:{role}")
+            sets.test[name] = _sampled(corpus, data.test_sentences, f"{seed}:{name}")
     return sets
 
 

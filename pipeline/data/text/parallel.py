@@ -48,7 +48,7 @@ Counts = dict[str, int]
 class ParallelData:
     """The sentences of each set, the corpora that they are from, and the counts of each step.
 
-    `own`: role -> sentences of a test set that has a corpus of its own. `absent`: role -> why there
+    `own`: name -> sentences of a test set that has a corpus of its own. `absent`: name -> why there
     is no such set.
     """
 
@@ -86,7 +86,7 @@ def make_parallel_data(
     )
     held_out = _held_out(data, text, rules, seed, counts)
     own, absent = _own_sets(data, task, rules, seed)
-    counts |= {f"set_{role}": test_set.counts for role, test_set in own.items()}
+    counts |= {f"set_{name}": test_set.counts for name, test_set in own.items()}
     sets: dict[str, Sized] = {"test": held_out.test, "dev": held_out.dev}
     if text.train is not None and not is_imported(data):
         sets["train"] = train
@@ -147,19 +147,19 @@ def _own_sets(
     absent: dict[str, str] = {}
     pair = [task.source_language, task.target_language]
     languages = [*pair, *sorted(SHARED_LANGUAGES - {*pair})]
-    pair_of_role = dict(other_pairs(data, task))
-    for role, test_set in task.test_sets.items():
+    pair_of_name = dict(other_pairs(data, task))
+    for name, test_set in task.test_sets.items():
         if KINDS_OF_TEST_SETS["translation", test_set.kind].corpus is not None:
             sentences = own_sentences(test_set, data, languages, rules, seed)
-        elif role in pair_of_role:
-            sentences = other_pair_sentences(data, pair_of_role[role])
+        elif name in pair_of_name:
+            sentences = other_pair_sentences(data, pair_of_name[name])
         else:
             continue
         if isinstance(sentences, str):
-            absent[role] = sentences
-            _log.warning("test set %s is absent: %s", role, sentences)
+            absent[name] = sentences
+            _log.warning("test set %s is absent: %s", name, sentences)
         else:
-            own[role] = sentences
+            own[name] = sentences
     return own, absent
 
 

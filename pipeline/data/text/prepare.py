@@ -49,8 +49,8 @@ def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, A
             f"{corpus.name}, dev", parallel.dev, corpus.has_documents, task, models, config.seed
         )
         write_rows(folder / "dev.jsonl", task_rows(None, dev))
-        for role, rows in sets.items():
-            write_rows(folder / "test" / f"{role}.jsonl", rows)
+        for name, rows in sets.items():
+            write_rows(folder / "test" / f"{name}.jsonl", rows)
         subsets = text_subsets(parallel)
     set_counts = _set_counts(sets, parallel, set(subwords.source_vocabulary()))
     corpora = [parallel.text.main, *(own.corpus for own in parallel.own.values())]
@@ -69,7 +69,7 @@ def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, A
 def _test_sets(
     config: PipelineConfig, parallel: ParallelData, models: Mapping[str, SubwordModel]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
-    """Return role -> rows for the sets that can be made, and role -> reason for absent sets."""
+    """Return name -> rows for the sets that can be made, and name -> reason for absent sets."""
     corpus = parallel.text.test or parallel.text.main
     held_out = HeldOutText(
         corpus.name, parallel.test, corpus.has_documents, config.task, models, config.seed
@@ -77,35 +77,36 @@ def _test_sets(
     sets: dict[str, list[Row]] = {}
     absent = dict(parallel.absent)
     sentences_of = {corpus.name: parallel.test}
-    for role, test_set in config.task.test_sets.items():
+    for name, test_set in config.task.test_sets.items():
         text = held_out
-        if role in parallel.own:
-            own = parallel.own[role]
-            # Sets of the same sentences share a name; other sentences of one corpus add their role.
-            name = own.corpus.name
-            if sentences_of.setdefault(name, own.sentences) != own.sentences:
-                name = f"{name} ({role})"
+        if name in parallel.own:
+            own = parallel.own[name]
+            # Sets of the same sentences share the name of their text; other sentences of the corpus
+            # add the name of their set.
+            text_name = own.corpus.name
+            if sentences_of.setdefault(text_name, own.sentences) != own.sentences:
+                text_name = f"{text_name} ({name})"
             text = replace(
                 held_out,
-                name=name,
+                name=text_name,
                 sentences=own.sentences,
                 has_documents=own.corpus.has_documents,
             )
         elif reason := reason_absent(
             test_set, parallel.text.test_languages, parallel.text.test_name
         ):
-            absent.setdefault(role, reason)
-        if role in absent:
+            absent.setdefault(name, reason)
+        if name in absent:
             continue
         if rows := make_rows(test_set, text):
-            sets[role] = rows
+            sets[name] = rows
         else:
             # Such as one-word sentences, which cannot be cut short.
             n_sentence = len(text.sentences)
-            absent[role] = (
+            absent[name] = (
                 f"none of the {n_sentence} sentences of {text.name} can be used for {test_set.kind}"
             )
-            _log.warning("test set %s is absent: %s", role, absent[role])
+            _log.warning("test set %s is absent: %s", name, absent[name])
     return sets, absent
 
 
@@ -127,16 +128,16 @@ def _set_counts(
     The number of groups is None if they are not known.
     """
     counts = {}
-    for role, rows in sets.items():
+    for name, rows in sets.items():
         subwords = [subword for row in rows for subword in row.source_pieces]
-        own = parallel.own.get(role)
+        own = parallel.own.get(name)
         n_sentence = len(own.sentences if own else parallel.test)
-        counts[role] = {
+        counts[name] = {
             "rows": len(rows),
             "groups": count_groups(rows),
             "left_out": n_sentence - len(rows),
             "source_pieces": len(subwords),
             "unknown_source_pieces": sum(subword not in vocabulary for subword in subwords),
         }
-        _log.info("test set %s: %s", role, counts[role])
+        _log.info("test set %s: %s", name, counts[name])
     return counts

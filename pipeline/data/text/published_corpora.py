@@ -83,11 +83,11 @@ def fetching_command(name: str, pair: Pair) -> str:
 
 
 def other_pairs(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, Pair]]:
-    """Yield each role whose language only another pair of sacrebleu's `data.test` has."""
-    for role, test_set in task.test_sets.items():
+    """Yield each name whose language only another pair of sacrebleu's `data.test` has."""
+    for name, test_set in task.test_sets.items():
         language = _foreign_language(test_set, (task.source_language, task.target_language))
         if data.source == "sacrebleu" and test_set.kind == "other_side" and language is not None:
-            yield str(role), (task.source_language, language)
+            yield str(name), (task.source_language, language)
 
 
 def read_other_pair(data: DataConfig, pair: Pair) -> Corpus | str:

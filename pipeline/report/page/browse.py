@@ -66,6 +66,7 @@ class BrowsableSet:
     """
 
     task: str
+    task_label: str
     test_set: str
     ensemble: str
     combination: str
@@ -109,13 +110,15 @@ def browsable_sets(
             chosen[test_set] = preference, part
     quality = _quality(index, task.name)
     return [
-        _browsable(task, chosen[test_set][1], quality, most_sentences)
+        _browsable(task, index.label(task.name), chosen[test_set][1], quality, most_sentences)
         for test_set in dict.fromkeys([*ordered_test_sets(index.cells, task.name), *chosen])
         if test_set in chosen
     ]
 
 
-def _browsable(task: TaskFolders, part: str, quality: str, most_sentences: int) -> BrowsableSet:
+def _browsable(
+    task: TaskFolders, label: str, part: str, quality: str, most_sentences: int
+) -> BrowsableSet:
     measures = task.uncertainty / part
     tokeniser = _bleu_tokeniser(measures)
     with open_store(task.decode / part / "store.h5") as store:
@@ -125,6 +128,7 @@ def _browsable(task: TaskFolders, part: str, quality: str, most_sentences: int) 
         )
         return BrowsableSet(
             task=task.name,
+            task_label=label,
             test_set=_attribute(store, "test_set"),
             ensemble=_attribute(store, "ensemble"),
             combination=store.combination,

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.report.claims import Verdict
-from pipeline.report.names import measure_label, task_name
+from pipeline.report.names import measure_label
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
 from pipeline.report.page.sections import (
     card_html,
@@ -51,12 +51,15 @@ class PageFigure:
         return f"data:image/svg+xml;base64,{content}"
 
 
-def page_figures(folder: Path, task: str) -> list[PageFigure]:
-    """The figures of a task from the folder that `make_figures` wrote."""
+def page_figures(folder: Path, task: str, label: str) -> list[PageFigure]:
+    """The figures of a task from the folder that `make_figures` wrote.
+
+    Titles begin with `label`, the name of the task.
+    """
     figures = []
     for entry in read_json(folder / f"{task}_figures.json", "metrics", list):
         svg = next((folder / name for name in entry["files"] if name.endswith(".svg")), None)
-        title = f"{task_name(task)}: {entry['title']}"
+        title = f"{label}: {entry['title']}"
         figures.append(PageFigure(title, entry["caption"], svg, entry["reason"]))
     return figures
 
@@ -141,7 +144,7 @@ def _cards(tasks: Sequence[TaskFolders]) -> dict[str, Markup]:
 def _index_entry(number: int, browsable: BrowsableSet) -> dict[str, Any]:
     return {
         "element": f"data-{number}",
-        "label": f"{task_name(browsable.task)}: {browsable.test_set}",
+        "label": f"{browsable.task_label}: {browsable.test_set}",
         "decoded_by": browsable.decoded_by,
         "error_label": _ERROR_LABELS[browsable.quality],
         "n_sentence": browsable.n_sentence,

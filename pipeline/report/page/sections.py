@@ -14,7 +14,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.quality.registry import QUALITIES
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
-from pipeline.report.names import METRICS, decoder_name, task_name
+from pipeline.report.names import METRICS, decoder_name
 from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
 from pipeline.report.table import Table, TableCell
 
@@ -26,9 +26,13 @@ _SYNTHETIC = "synthetic"
 
 @dataclass(frozen=True)
 class SetSummary:
-    """A test set. `quality` is the cell of the ensemble's corpus metric, None if it has none."""
+    """A test set. `quality` is the cell of the ensemble's corpus metric, None if it has none.
+
+    `role` is the name that the paper's tables give to such a set; empty if they have none.
+    """
 
     name: str
+    role: str
     corpus: str
     n_sentence: int | None
     decoded_by: list[str]
@@ -62,8 +66,8 @@ def summaries(frame: pd.DataFrame, sets: Sequence[BrowsableSet]) -> list[TaskSum
     absent = frame[frame["regime"] == "-"]
     return [
         _task(
+            index,
             task,
-            [cell for cell in index.cells if cell.task == task],
             {browsable.test_set: browsable for browsable in sets if browsable.task == task},
             dict(absent.loc[absent["task"] == task, ["test_set", "reason"]].to_numpy().tolist()),
         )
@@ -72,12 +76,13 @@ def summaries(frame: pd.DataFrame, sets: Sequence[BrowsableSet]) -> list[TaskSum
 
 
 def _task(
-    name: str, cells: list[Cell], sets: dict[str, BrowsableSet], absent: dict[str, str]
+    index: CellIndex, name: str, sets: dict[str, BrowsableSet], absent: dict[str, str]
 ) -> TaskSummary:
+    cells = [cell for cell in index.cells if cell.task == name]
     members = dict.fromkeys(member for browsable in sets.values() for member in browsable.members)
     metric = next((cell.metric for cell in cells if cell.metric in QUALITIES), "")
     return TaskSummary(
-        task_name(name),
+        index.label(name),
         METRICS.get(metric, metric),
         list(members),
         [
@@ -96,6 +101,7 @@ def _set(name: str, cells: list[Cell], browsable: BrowsableSet | None) -> SetSum
     )
     return SetSummary(
         name=name,
+        role=next((cell.roles.partition(" ")[0] for cell in cells), ""),
         corpus=next((cell.data for cell in cells if cell.data), ""),
         n_sentence=browsable.n_sentence if browsable else None,
         decoded_by=list(decoders),
@@ -134,7 +140,7 @@ def claim_lines(verdicts: Iterable[Verdict]) -> list[ClaimLine]:
         ClaimLine(
             verdict.claim.statement,
             verdict.claim.source,
-            task_name(verdict.task) if verdict.task else "",
+            verdict.label,
             verdict.verdict,
             [
                 text

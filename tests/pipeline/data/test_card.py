@@ -15,7 +15,7 @@ _TASK = TaskConfig(
     source_language="en",
     target_language="de",
     test_sets={
-        "PRM": config.TestSetConfig(kind="permuted", corpus="mine, permuted"),
+        "PRM": config.TestSetConfig(kind="permuted", corpus="mine, permuted", roles=["R", "S"]),
         "L-DE": config.TestSetConfig(kind="other_side", language="de", corpus="mine, German"),
     },
 )
@@ -48,8 +48,8 @@ def test_sizes_have_the_layout_of_the_paper() -> None:
 
 
 def test_synthetic_sets_are_marked_and_absent_sets_have_a_reason() -> None:
-    assert "| PRM | mine, permuted | SYNTHETIC: " in _card()
-    assert "| L-DE | mine, German | real sentences, de as source and de as reference |" in _card()
+    assert "| PRM | R | mine, permuted | SYNTHETIC: " in _card()
+    assert "| L-DE | none | mine, German | real sentences, de as source and de as " in _card()
     assert "LTO is absent: there is no folder." in _card()
 
 

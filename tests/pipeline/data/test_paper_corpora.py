@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.paper_corpora import DEV, TEST_SETS, check_present, size_differences
+from pipeline.data.paper_corpora import DEV, check_present, paper_corpus, size_differences
 from pipeline.errors import DataError
 from pipeline.run.settings import PipelineConfig
 from tests.composed_settings import composed_settings
@@ -113,9 +113,9 @@ def test_missing_subset_of_librispeech_is_named(corpora: list[str], tmp_path: Pa
 def test_settings_allow_the_sizes_of_the_paper(task: str) -> None:
     settings = _settings(f"task={task}")
     sizes = [
-        test_set.sentences
-        for role, test_set in TEST_SETS.items()
-        if role in settings.task.test_sets
+        corpus.sentences
+        for test_set in settings.task.test_sets.values()
+        if (corpus := paper_corpus(test_set)) is not None
     ]
     assert len(sizes) == 4
     assert settings.data.test_sentences >= max(sizes)
@@ -124,13 +124,13 @@ def test_settings_allow_the_sizes_of_the_paper(task: str) -> None:
 
 
 def test_sizes_are_compared_with_the_tables_of_the_paper() -> None:
-    sets = {"newstest14": {"rows": 3003}, "MED": {"rows": 1000}, "TYPO": {"rows": 5}}
+    sets = {"help": {"rows": 3003}, "debian-reference": {"rows": 1000}, "typos": {"rows": 5}}
     (text,) = counts = size_differences(
-        "nmt_ende", {"test_sets": sets, "split": {"train": 4_400_000}}
+        composed_settings("task=nmt_ende").task, {"test_sets": sets, "split": {"train": 4_400_000}}
     )
     assert len(counts) == 1
-    assert "MED has 1,000 sentences" in text
+    assert "debian-reference has 1,000 sentences" in text
     assert "1,500" in text
-    speech = {"train": {"utterances_read": 28_539}, "LTC": {"utterances_read": 2620}}
-    (text,) = size_differences("asr", speech)
+    speech = {"train": {"utterances_read": 28_539}, "commands": {"utterances_read": 2620}}
+    (text,) = size_differences(composed_settings("task=asr").task, speech)
     assert "train has 28,539" in text

@@ -54,13 +54,13 @@ def test_tokens_of_a_single_member_by_hand(
 ) -> None:
     errors = []
     for member in MEMBERS:
-        with open_store(evidence.decodes[f"{member}.beam.newstest14"].path) as store:
+        with open_store(evidence.decodes[f"{member}.beam.help"].path) as store:
             ids, logprob = store.read("/token/id"), store.read("/token/logprob")[:, 0]
             rows = [first_tokens(store, sentence) for sentence in range(store.n_sentence)]
-        right = matching_tokens([ids[row].tolist() for row in rows], toy.references["newstest14"])
+        right = matching_tokens([ids[row].tolist() for row in rows], toy.references["help"])
         confidence = np.exp(np.concatenate([logprob[row] for row in rows]).astype(float))
         errors.append(expected_calibration_error(confidence, np.concatenate(right)))
-    cell = cells(evidence, evaluation)["newstest14", "single", "-", "token_confidence"]
+    cell = cells(evidence, evaluation)["help", "single", "-", "token_confidence"]
     assert cell.value == pytest.approx(np.mean(errors))
     assert cell.spread == pytest.approx(np.std(errors, ddof=1))
     assert cell.low is not None
@@ -72,11 +72,13 @@ def test_tokens_of_a_single_member_by_hand(
 def test_sentences_of_an_ensemble_by_hand(
     evidence: TaskEvidence, evaluation: Evaluation, combination: str
 ) -> None:
-    decode = evidence.decodes[f"random_init.{combination}.MED"]
+    decode = evidence.decodes[f"random_init.{combination}.debian-reference"]
     with open_store(decode.path) as store:
         rate = sequence_measures(store, 1, 1.0, True)[f"{combination}_entropy_s"]
     bleu = sentence_bleu([str(o) for o in decode.texts], [str(o) for o in decode.references])
-    cell = cells(evidence, evaluation)["MED", "random_init", combination, "sequence_confidence"]
+    cell = cells(evidence, evaluation)[
+        "debian-reference", "random_init", combination, "sequence_confidence"
+    ]
     expected = expected_calibration_error(np.exp(-rate), bleu / 100)
     assert cell.value == pytest.approx(expected, rel=1e-5)
     assert cell.n == len(decode.texts)
@@ -85,24 +87,26 @@ def test_sentences_of_an_ensemble_by_hand(
 def test_only_in_domain_decodes_have_cells(evidence: TaskEvidence, evaluation: Evaluation) -> None:
     assert {key[:2] for key in cells(evidence, evaluation)} == {
         (test_set, ensemble)
-        for test_set in ("newstest14", "MED")
+        for test_set in ("help", "debian-reference")
         for ensemble in ("single", "random_init")
     }
 
 
 def test_missing_forecasts_have_a_reason(evidence: TaskEvidence, evaluation: Evaluation) -> None:
-    part = "random_init.prex.newstest14"
+    part = "random_init.prex.help"
     decode = evidence.decodes[part]
     alone = replace(evidence, decodes={part: decode})
-    result = cells(alone, evaluation)["newstest14", "random_init", "prex", "token_confidence"]
+    result = cells(alone, evaluation)["help", "random_init", "prex", "token_confidence"]
     assert (result.value, result.reason) == (None, "no reference was teacher-forced")
     unscored = replace(decode, references=[None] * len(decode.texts))
     result = cells(replace(evidence, decodes={part: unscored}), evaluation)[
-        "newstest14", "random_init", "prex", "sequence_confidence"
+        "help", "random_init", "prex", "sequence_confidence"
     ]
     assert (result.value, result.reason) == (None, "no reference")
 
 
 def test_missing_measures_of_an_ensemble_are_named(evidence: TaskEvidence, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"token\.parquet: no such file\. Run python"):
-        best_tokens(evidence.decodes["random_init.prex.MED"], tmp_path / "token.parquet")
+        best_tokens(
+            evidence.decodes["random_init.prex.debian-reference"], tmp_path / "token.parquet"
+        )

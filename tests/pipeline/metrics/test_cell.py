@@ -130,15 +130,17 @@ def test_cells_file_has_these_lines(tmp_path: Path) -> None:
         reason='so, "it" is',
         data="help",
         signature="sig",
-        also_called="M N",
+        roles="M N",
+        task_label="EN-DE",
+        family="translation",
     )
     write_cells(path, [cell, absent_set_cell("asr", "AMI", "no licence", "AMI2")])
     assert path.read_text(encoding="utf-8").split("\n") == [
         "task,test_set,ensemble,hypotheses,regime,T,B,length_norm,column,metric,"
-        "value,spread,low,high,n,groups,runs,members,reason,data,signature,also_called",
+        "value,spread,low,high,n,groups,runs,members,reason,data,signature,roles,task_label,family",
         "nmt_ende,MED,random_init,prex,beam,10,5,false,prex_rmi_s,roc_auc,"
-        '33.33333333,0.5,,,12,4,seed_1;seed_2,2,"so, ""it"" is",help,sig,M N',
-        "asr,AMI,-,-,-,,,true,,,,,,,0,0,,0,no licence,,,AMI2",
+        '33.33333333,0.5,,,12,4,seed_1;seed_2,2,"so, ""it"" is",help,sig,M N,EN-DE,translation',
+        "asr,AMI,-,-,-,,,true,,,,,,,0,0,,0,no licence,,,AMI2,,",
         "",
     ]
 

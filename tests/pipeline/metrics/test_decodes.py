@@ -14,11 +14,10 @@ from pipeline.run import settings as config
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 
 SETS = {
-    "MED": config.TestSetConfig(
-        kind="held_out", corpus="help", in_domain=True, also_called=["M", "N"]
-    ),
+    "MED": config.TestSetConfig(kind="held_out", corpus="help", in_domain=True, roles=["M", "N"]),
     "L-FR": config.TestSetConfig(kind="held_out", corpus="french", in_domain=False),
 }
+TASK = config.TaskConfig(name="nmt_ende", label="EN-DE", family="translation", test_sets=SETS)
 
 
 def write_store(folder: Path, part: str, **attributes: object) -> None:
@@ -77,7 +76,7 @@ def test_a_decode_takes_its_key_from_its_store(
     kind: tuple[bool, bool, bool],
 ) -> None:
     write_store(tmp_path, "part", test_set="MED", signature="sig", **attributes)
-    decode = read_decodes(tmp_path, ["part"], "nmt_ende", SETS)["part"]
+    decode = read_decodes(tmp_path, ["part"], TASK)["part"]
     cell = decode.cell
     assert (cell.ensemble, cell.hypotheses, cell.regime) == key
     assert (decode.is_search, decode.is_forced, decode.is_ensemble) == kind
@@ -87,7 +86,7 @@ def test_a_decode_takes_its_key_from_its_store(
         "help",
         "sig",
     )
-    assert cell.also_called == "M N"
+    assert (cell.roles, cell.task_label, cell.family) == ("M N", "EN-DE", "translation")
     assert decode.members == tuple(attributes["members"])  # type: ignore[arg-type]
     assert decode.sources == ["source", "other"]
     assert decode.texts == ["text", None]
@@ -98,7 +97,7 @@ def test_a_decode_takes_its_key_from_its_store(
 def test_parts_keep_their_order_and_test_sets(tmp_path: Path) -> None:
     for part, test_set in (("z", "MED"), ("a", "L-FR")):
         write_store(tmp_path, part, test_set=test_set, members=["m"], ensemble="m")
-    decodes = read_decodes(tmp_path, ["z", "a"], "nmt_ende", SETS)
+    decodes = read_decodes(tmp_path, ["z", "a"], TASK)
     assert [(part, decode.in_domain) for part, decode in decodes.items()] == [
         ("z", True),
         ("a", False),
@@ -111,7 +110,7 @@ def test_a_store_of_an_unknown_test_set_is_rejected(
 ) -> None:
     write_store(tmp_path, "part", members=["a"], **attributes)
     with pytest.raises(DataError, match=r"must be one of MED, L-FR \(got '(PRM)?'\)\. Run"):
-        read_decodes(tmp_path, ["part"], "nmt_ende", SETS)
+        read_decodes(tmp_path, ["part"], TASK)
 
 
 def test_decode_without_scorable_sentence_has_a_reason(measured) -> None:

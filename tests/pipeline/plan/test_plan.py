@@ -56,7 +56,7 @@ def test_usable_shares_agree_with_published_trainings() -> None:
         assert USABLE_SHARE["translation", precision] == pytest.approx(share, rel=0.02)
     settings = composed_settings("experiment=paper", "task=asr", "io.root=nowhere")
     sizes, _ = set_sizes(settings)
-    flops = training_flops(settings, SPEECH, target_share(settings, sizes["LTC"]))
+    flops = training_flops(settings, SPEECH, target_share(settings, sizes["librispeech"]))
     share = flops / (8 * 8 * 86_400) / 15.7e12  # 8 days on 8 V100
     assert USABLE_SHARE["speech", "fp32"] == pytest.approx(share, rel=0.05)
 

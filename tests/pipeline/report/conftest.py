@@ -7,8 +7,9 @@ import pytest
 
 from pipeline.metrics.cell import Cell, write_cells
 from pipeline.report.cells import read_cells
-from pipeline.report.paper_numbers import paper_cells
+from pipeline.report.paper_numbers import FAMILIES, paper_cells
 
+LABELS = {"nmt_ende": "EN-DE", "nmt_enfr": "EN-FR", "asr": "ASR"}
 MakeFrame = Callable[..., pd.DataFrame]
 
 
@@ -41,7 +42,9 @@ def like_paper() -> Callable[..., list[Cell]]:
                 groups=50,
                 data=f"corpus of {cell.key.test_set}",
                 signature=f"sig:{cell.key.test_set}",
-                also_called="nwt14" if "14" in cell.key.test_set else "",
+                roles="nwt14" if "14" in cell.key.test_set else "",
+                task_label=LABELS[cell.key.task],
+                family=FAMILIES[cell.key.task],
             )
             for cell in paper_cells(label)
             if cell.key.task in tasks

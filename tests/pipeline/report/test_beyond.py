@@ -13,7 +13,6 @@ from pipeline.metrics.cell import Cell
 from pipeline.report.beyond import (
     calibration,
     copy_through,
-    ood_detection,
     sentence_rules,
     tables_beyond_paper,
     token_error_detection,
@@ -23,39 +22,7 @@ from pipeline.report.formats import markdown
 
 MakeFrame = Callable[..., pd.DataFrame]
 MakeCells = Callable[..., list[Cell]]
-OOD = "tab:ood-detection"
 PRR = "tab:sequence-error-detection"
-
-
-def test_ood_table_has_the_measures_of_the_paper(
-    frame_of: MakeFrame, like_paper: MakeCells
-) -> None:
-    cells = [
-        replace(cell, task=task, test_set={"L-DE": "TYPO", "PRM": "CUT"}[cell.test_set])
-        for task in ("nmt_ende", "nmt_enfr")
-        for cell in like_paper(OOD, "nmt_ende")
-        if cell.test_set in ("L-DE", "PRM")
-    ]
-    cells.append(replace(cells[0], test_set="L-DE", also_called="COPY", column="copy_through"))
-    table = ood_detection(frame_of(*cells))
-    assert [row.labels for row in table.rows[:6]] == [
-        ("EN-DE", name, "10", beam) for name in ("TYPO", "CUT", "COPY") for beam in ("1", "5")
-    ]
-    assert all(
-        shown.cell.value is not None for row in table.rows[:4] for shown in row.cells[:12] if shown
-    )
-    copied = table.rows[4].cells[-1]
-    assert copied is not None
-    assert copied.cell.value == cells[0].value
-    assert all(cell.paper is None for cell in table.cells)
-
-
-def test_ood_table_gives_a_reason_if_the_run_lacks_the_test_sets(
-    frame_of: MakeFrame, like_paper: MakeCells
-) -> None:
-    table = ood_detection(frame_of(*like_paper(OOD, "nmt_ende")))
-    assert len(table.rows) == 6
-    assert "test set CUT is not part of this run of nmt_ende" in table.reasons
 
 
 def test_copy_through_has_one_row_per_test_set_and_one_column_per_model(
@@ -130,8 +97,8 @@ def test_calibration_has_one_row_per_test_set_and_level(frame_of: MakeFrame) -> 
     ]  # fmt: skip
     table = calibration(frame_of(*cells, Cell("nmt_ende", "MED", "single", "-", "beam")))
     assert [row.labels for row in table.rows] == [
-        ("EN-DE", "MED", "token"),
-        ("EN-DE", "MED", "sequence"),
+        ("nmt_ende", "MED", "token"),
+        ("nmt_ende", "MED", "sequence"),
     ]
     assert [cell.cell.value for cell in table.cells] == [8.5] * 3 + [17.25] * 3
     assert "17.2" in markdown(table, beside_paper=False)
@@ -175,8 +142,7 @@ def test_released_rules_need_length_normalisation_and_references(
     moved = [replace(cell, metric="prr_shifted") for cell in right]
     unnormalised = [replace(cell, length_norm="false") for cell in moved]
     without = [
-        replace(cell, test_set="PRM", also_called="", value=None, reason="no reference")
-        for cell in moved
+        replace(cell, test_set="PRM", roles="", value=None, reason="no reference") for cell in moved
     ]
     table = sentence_rules(frame_of(*right, *moved, *unnormalised, *without))
     assert [row.labels[1] for row in table.rows] == ["newstest14"]

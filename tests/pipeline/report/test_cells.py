@@ -19,7 +19,7 @@ OURS = Cell(
     metric="roc_auc",
     value=61.5,
     n=7,
-    also_called="nwt14 news",
+    roles="nwt14 news",
     signature="a,b|c",
 )
 
@@ -31,7 +31,7 @@ def test_a_cell_is_read_as_it_was_written(frame_of):
 def test_cells_are_found_under_the_other_names_of_a_test_set(frame_of):
     index = CellIndex(frame_of(OURS))
     cell = index.cell(OURS.key._replace(test_set="nwt14"))
-    assert (cell.test_set, cell.value) == ("nwt14", 61.5)
+    assert (cell.test_set, cell.value) == ("newstest14", 61.5)
 
 
 @pytest.mark.parametrize(

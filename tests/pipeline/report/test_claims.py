@@ -37,7 +37,7 @@ def prr(column: str, value: float, reason: str = "", **changes: str) -> Cell:
         n=400,
         groups=100,
         reason=reason,
-        also_called="nwt14",
+        roles="nwt14",
         **fields,
     )
 

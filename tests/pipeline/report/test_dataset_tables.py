@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
+import pandas as pd
 import pytest
 
 from pipeline.errors import DataError
+from pipeline.metrics.cell import Cell
+from pipeline.report.cells import CellIndex
 from pipeline.report.dataset_tables import dataset_tables
 from pipeline.report.formats import latex, markdown
 
@@ -25,13 +30,17 @@ SPEECH = {
     "domain": "telephone",
 }
 
+LABELLED = Cell("nmt_ende", "help", "-", "-", "beam", value=1.0, task_label="EN-DE")
+INDEX = CellIndex(pd.DataFrame([asdict(LABELLED)]))
+
 
 def test_one_row_per_subset_and_language() -> None:
     text, speech = dataset_tables(
         {
             "nmt_ende": {"subsets": [TEXT, TEXT | {"language": "en"}]},
             "asr": {"subsets": [SPEECH]},
-        }
+        },
+        INDEX,
     )
     assert (text.label, speech.label) == ("apn-tab:nmt", "apn-tab:asr")
     assert text.rows[0].labels == ("EN-DE", "LibreOffice help", "train", "de", "software help")
@@ -49,20 +58,20 @@ def test_one_row_per_subset_and_language() -> None:
 
 
 def test_speech_without_transcripts_has_a_reason() -> None:
-    (speech,) = dataset_tables({"asr": {"subsets": [SPEECH]}})
+    (speech,) = dataset_tables({"asr": {"subsets": [SPEECH]}}, INDEX)
     words = speech.cells[2].cell
     assert (words.value, words.reason) == (None, "no transcripts")
     text = latex([speech], beside_paper=True)
     numbers = r"0.36 & 499 & --$^{a}$ & --$^{a}$ & 499"
-    assert rf"ASR & prompts\_fr & C-FR & telephone & {numbers} \\" in text
+    assert rf"asr & prompts\_fr & C-FR & telephone & {numbers} \\" in text
     assert "Each cell: ours.}" in text
 
 
 @pytest.mark.parametrize("rows", [[TEXT | {"unit": "word"}, {"dataset": "a"}], [{}]])
 def test_a_subset_that_fits_no_table_is_refused(rows: list[dict[str, str]]) -> None:
     with pytest.raises(DataError, match="manifest of nmt_ende: a subset must have the entries"):
-        dataset_tables({"nmt_ende": {"subsets": rows}})
+        dataset_tables({"nmt_ende": {"subsets": rows}}, INDEX)
 
 
 def test_a_manifest_without_subsets_has_no_table() -> None:
-    assert dataset_tables({"nmt_ende": {"counts": {}}}) == []
+    assert dataset_tables({"nmt_ende": {"counts": {}}}, INDEX) == []

@@ -32,13 +32,13 @@ def test_markdown_shows_interval_paper_and_reason(table):
     assert row.count("|") == lines[2].count("|") == lines[3].count("|")
     assert [part[-1] for part in lines[3].strip("|").split("|")] == ["-", "-"] + [":"] * 12
     values = [value.strip() for value in row.strip("|").split("|")]
-    assert values[:3] == ["EN-DE", "nwt14", "29.1 [28.1, 30.1] (paper 28.1)"]
+    assert values[:3] == ["EN-DE", "newstest14 (nwt14)", "29.1 [28.1, 30.1] (paper 28.1)"]
     assert values[3] == "**46.8** [45.8, 47.8] (paper 45.8)"
     assert values[5] == "n/a (a) (paper 45.5)"
     assert "- (a) 50 % & no\\_reference" in lines
     assert "- Signature: sig:nwt14" in lines
-    data = next(line for line in lines if line.startswith("- nwt14"))
-    assert data.startswith("- nwt14 (nmt\\_ende): corpus of nwt14. Cells use ")
+    data = next(line for line in lines if line.startswith("- newstest14 "))
+    assert data.startswith("- newstest14 (nmt\\_ende): corpus of nwt14. Cells use ")
 
 
 def test_markdown_without_the_paper(table):
@@ -82,7 +82,7 @@ def test_results_can_be_joined_with_the_papers_file(table, tmp_path):
         "table",
         *KEY_COLUMNS,
         *("value", "spread", "low", "high", "n", "groups", "runs", "members"),
-        *("reason", "data", "signature"),
+        *("reason", "data", "signature", "test_set_name"),
     ]
     of_paper = {cell.key: cell.value for cell in paper_cells(LABEL)}
     joined = [
@@ -100,8 +100,8 @@ def test_csv_of_a_table_has_the_papers_numbers_on_demand(table, tmp_path):
     path = tmp_path / "table.csv"
     write_csv(path, table, beside_paper=True)
     header, first = path.read_text(encoding="utf-8").split("\n")[:2]
-    assert header.endswith("signature,paper_value,paper_spread,best")
-    assert first.endswith("sig:nwt14,28.1,,false")
+    assert header.endswith("signature,test_set_name,paper_value,paper_spread,best")
+    assert first.endswith("sig:nwt14,newstest14,28.1,,false")
     write_csv(path, table, beside_paper=False)
     assert "paper" not in path.read_text(encoding="utf-8").split("\n")[0]
 

@@ -9,10 +9,11 @@ import subprocess
 import pytest
 
 from pipeline.metrics.cell import Cell
-from pipeline.report.beyond import copy_through, ood_detection
+from pipeline.report.beyond import copy_through
 from pipeline.report.cells import CellIndex
 from pipeline.report.dataset_tables import dataset_tables
 from pipeline.report.formats import latex
+from pipeline.report.general import ood_detection
 from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Heading, Row, Table, TableCell
 
@@ -37,7 +38,7 @@ def document(request, frame_of, like_paper):
     frame = frame_of(*cells.values())
     tables = [paper_table(label, CellIndex(frame)) for label in LAYOUTS]
     tables += [ood_detection(frame), copy_through(frame)]
-    tables += dataset_tables({"nmt_ende": {"subsets": [SUBSET]}})
+    tables += dataset_tables({"nmt_ende": {"subsets": [SUBSET]}}, CellIndex(frame))
     absent = TableCell(Cell("t", HOSTILE, "-", "-", "-", reason=HOSTILE, signature=HOSTILE))
     headings = ((Heading(HOSTILE), Heading(HOSTILE, 2)),)
     tables.append(Table("tab:hostile", HOSTILE, headings, (Row((HOSTILE,), (absent, None)),)))

@@ -31,7 +31,7 @@ def nll(ensemble: str, value: float, runs: str = ALL, members: int = 4) -> Cell:
 def prr(column: str, value: float) -> Cell:
     key = ("nmt_ende", "newstest14", "random_init", "prex", "beam")
     numbers = {"value": value, "n": 400, "groups": 90, "runs": ALL, "members": 4}
-    return Cell(*key, B="1", column=column, metric="prr", also_called="nwt14", **numbers)  # type: ignore[arg-type]
+    return Cell(*key, B="1", column=column, metric="prr", roles="nwt14", **numbers)  # type: ignore[arg-type]
 
 
 def judged(
@@ -212,3 +212,66 @@ def test_both_sides_of_every_claim_stand_on_the_same_runs_or_it_says_why_not(
         members = {cell.members for cell in compared if cell.members > 1}
         assert ("the sides stand on different training runs" in verdict.reason) == (len(runs) > 1)
         assert ("members against" in verdict.reason) == (len(members) > 1)
+
+
+def several(frame_of: MakeFrame, claim: str, cells: list[Cell]) -> list[Verdict]:
+    draws = {cell.key: np.full(400, cell.value) for cell in cells}
+    return verdicts({"c": CLAIMS[claim]}, frame_of(*cells), draws, {})
+
+
+def test_a_task_of_ones_own_is_judged_in_the_settings_of_the_paper(frame_of: MakeFrame) -> None:
+    own = {"task": "en_es", "roles": "", "task_label": "EN-ES", "family": "translation"}
+    cells = [
+        replace(prr(column, value), **own, test_set=test_set)  # type: ignore[arg-type]
+        for test_set in ("news", "talks")
+        for column, value in (
+            ("prex_entropy_s", 60.0),
+            *((column, 50.0) for column in ("expr_entropy_s", "prex_entropy_c", "expr_entropy_c")),
+        )
+    ]
+    (verdict,) = several(frame_of, "joint_beats_chain_for_errors", cells)
+    assert (verdict.task, verdict.label, verdict.verdict) == ("en_es", "EN-ES", "holds")
+    assert verdict.test_sets == ("news", "talks")
+    assert (verdict.value, verdict.n_set, verdict.n_supporting) == (5.0, 2, 2)
+
+
+def test_claims_about_the_other_family_are_not_tested_in_a_task(frame_of: MakeFrame) -> None:
+    cell = replace(prr("prex_rmi_s", 1.0), task="en_es", family="translation")
+    ood = replace(cell, metric="roc_auc", B="20", T="1")
+    (verdict,) = several(frame_of, "total_is_best_for_ood_in_speech", [ood])
+    assert (verdict.verdict, verdict.label) == ("undecided", "")
+    assert verdict.reason == "task asr was not run"
+
+
+def test_test_sets_that_the_paper_lacks_are_judged_by_themselves(frame_of: MakeFrame) -> None:
+    columns = ("prex_entropy_s", "expr_entropy_s", "prex_entropy_c", "expr_entropy_c")
+    named = {"task_label": "EN-DE", "family": "translation"}
+    cells = [
+        replace(prr(column, value if column.endswith("_s") else 50.0), **named, **of_set)  # type: ignore[arg-type]
+        for value, of_set in (
+            (60.0, {"test_set": "help", "roles": "newstest14 nwt14"}),
+            (40.0, {"test_set": "typos", "roles": ""}),
+        )
+        for column in columns
+    ]
+    of_paper, further = several(frame_of, "joint_beats_chain_for_errors", cells)
+    assert (of_paper.label, of_paper.test_sets, of_paper.value) == ("EN-DE", ("help",), 10.0)
+    assert further.label == "EN-DE, further test sets"
+    assert (further.test_sets, further.value) == (("typos",), -10.0)
+    assert further.verdict == "does not hold"
+
+
+def test_claims_about_some_of_the_papers_sets_are_not_tested_on_others(
+    frame_of: MakeFrame,
+) -> None:
+    cells = [
+        replace(prr(column, 40.0), metric="roc_auc", T="10", B="5", **of_set)  # type: ignore[arg-type]
+        for of_set in (
+            {"test_set": "french-source", "roles": "L-FR"},
+            {"test_set": "typos", "roles": ""},
+        )
+        for column in ("prex_entropy_c", "prex_entropy_s")
+    ]
+    (verdict,) = several(frame_of, "copying_hides_total_uncertainty", cells)
+    assert verdict.test_sets == ("french-source",)
+    assert verdict.value == 10.0

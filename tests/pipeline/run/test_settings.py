@@ -37,9 +37,15 @@ from tests.composed_settings import composed_settings
         ("ensemble.seeds=[1,1]", ["ensemble.seeds: must be distinct", "[1, 1]"]),
         ("train.updates=50", ["train.average_last: must be at most 0, the number"]),
         ("train.average_last=9", ["train.average_last: must be at most train.keep_checkpoints"]),
-        ("task.test_sets.PRM.kind=z", ["task.test_sets.PRM.kind: must be one of", "(got z)."]),
-        ("+task.test_sets.MED.baseline=true", ["exactly one set with baseline", "MED"]),
-        ("task.test_sets.newstest14.baseline=false", ["exactly one set with baseline", "[]"]),
+        (
+            "task.test_sets.permuted.kind=z",
+            ["task.test_sets.permuted.kind: must be one of", "(got z)."],
+        ),
+        (
+            "+task.test_sets.debian-reference.baseline=true",
+            ["exactly one set with baseline", "debian-reference"],
+        ),
+        ("task.test_sets.help.baseline=false", ["exactly one set with baseline", "[]"]),
         ("decode.name=???", ["decode.name: must have a value"]),
         ("decode.also=expr", ["decode.also: must be a list (got 'expr')."]),
         ("decode.length_penalty=nan", ["decode.length_penalty: must be finite (got nan)."]),

@@ -70,12 +70,12 @@ def test_tables_figures_and_report_page_are_artifacts(client: MlflowClient) -> N
 def test_test_sets_are_inputs(client: MlflowClient) -> None:
     (run,) = runs_of(client, "metrics")
     inputs = {entry.dataset.name: entry for entry in run.inputs.dataset_inputs}
-    assert "nmt_ende newstest14" in inputs
-    newstest14 = inputs["nmt_ende newstest14"]
-    assert [(tag.key, tag.value) for tag in newstest14.tags] == [
+    assert "nmt_ende help" in inputs
+    help_set = inputs["nmt_ende help"]
+    assert [(tag.key, tag.value) for tag in help_set.tags] == [
         ("mlflow.data.context", "evaluation")
     ]
-    assert json.loads(newstest14.dataset.source)["files"] == ["test/newstest14.jsonl"]
+    assert json.loads(help_set.dataset.source)["files"] == ["test/help.jsonl"]
     assert len({entry.dataset.digest for entry in inputs.values()}) > 1
 
 

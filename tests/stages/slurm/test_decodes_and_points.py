@@ -13,7 +13,7 @@ from tests.stages.trained_members import FEW_SETS, prepare_and_train
 from .conftest import Cluster
 from .test_slurm import ON_SLURM, done, launch
 
-SETS = ("newstest14", "PRM")
+SETS = ("help", "permuted")
 SMALL = (
     *("experiment=laptop", "ensemble.seeds=[1,2]", "tracking=off", "~report.figures"),
     *("decode.beam=2", "decode.batch_sentences=4", "decode.part_sentences=2", "decode.also=[]"),

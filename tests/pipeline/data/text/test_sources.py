@@ -181,7 +181,7 @@ def test_khresmoi_keeps_every_line(tmp_path: Path) -> None:
     _write_khresmoi(tmp_path)
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         settings = typed(compose("pipeline", [f"data.khresmoi={tmp_path}"]))
-    test_set = settings.task.test_sets["MED"]
+    test_set = settings.task.test_sets["khresmoi"]
     assert test_set.corpus == "Khresmoi-Summary, dev and test"
     rules = CleaningRules("en", 3, 12, 0.6, 2.2, 3)
     own = own_sentences(test_set, settings.data, ["en", "de", "fr"], rules, 0)

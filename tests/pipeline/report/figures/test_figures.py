@@ -43,7 +43,7 @@ FIGURES = {
         ablation,
     )
 }
-PREX = "random_init.prex.newstest14"
+PREX = "random_init.prex.help"
 
 
 def test_every_figure_is_drawn_and_listed_with_its_data(
@@ -62,7 +62,7 @@ def test_every_figure_is_drawn_and_listed_with_its_data(
         assert not data.drop(columns="spread", errors="ignore").isna().any(axis=None)
         svg = (tmp_path / entry["files"][1]).read_text(encoding="utf-8")
         texts = [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
-        assert "newstest14" in " ".join(texts)
+        assert "help" in " ".join(texts)
         assert "<dc:date>" not in svg
         assert (tmp_path / entry["files"][2]).read_bytes().startswith(b"\x89PNG")
 
@@ -120,8 +120,8 @@ def test_figures_of_the_default_report_can_be_imported() -> None:
 
 def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) -> None:
     data = rejection_curves(evidence).data
-    assert list(dict.fromkeys(data["test_set"])) == ["newstest14", "MED"]
-    curves = data[data["test_set"] == "newstest14"].pivot_table(
+    assert list(dict.fromkeys(data["test_set"])) == ["help", "debian-reference"]
+    curves = data[data["test_set"] == "help"].pivot_table(
         index="replaced_percent", columns="order", values="error_percent"
     )
     assert (curves["oracle"] <= curves["random"] + 1e-9).all()
@@ -130,7 +130,7 @@ def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) 
     measured = evidence.one_best_measures(PREX)
     assert measured is not None
     errors, values = usable(evidence.errors(PREX), measured.values["prex_entropy_s"])
-    of_measure = data[(data["test_set"] == "newstest14") & (data["order"] == "prex_entropy_s")]
+    of_measure = data[(data["test_set"] == "help") & (data["order"] == "prex_entropy_s")]
     expected = prediction_rejection_ratio(errors, values)
     assert of_measure["prr_percent"].iloc[0] == pytest.approx(expected)
 
@@ -159,14 +159,14 @@ def test_score_curves_end_at_the_best_score_and_have_the_prr_of_the_cells(
 def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> None:
     errors = error_histograms(evidence).data
     decode = evidence.decodes[PREX]
-    of_set = errors[errors["test_set"] == "newstest14"]
+    of_set = errors[errors["test_set"] == "help"]
     assert of_set["n"].sum() == len(decode.texts)
     bleu = sentence_bleu(list(map(str, decode.texts)), list(map(str, decode.references)))
     assert of_set["n"].iloc[-1] == (bleu >= 95).sum()
     confidence = confidence_histograms(evidence).data
-    of_set = confidence[confidence["test_set"] == "L-FR"]
+    of_set = confidence[confidence["test_set"] == "french-source"]
     assert of_set[of_set["counted"] == "sentence confidence"]["n"].sum() == len(decode.texts)
-    with open_store(evidence.decodes["random_init.prex.L-FR"].path) as store:
+    with open_store(evidence.decodes["random_init.prex.french-source"].path) as store:
         first = store.hypothesis_offset[:-1]
         tokens = int(np.diff(store.token_offset)[first].sum())
     assert of_set[of_set["counted"] == "token confidence"]["n"].sum() == tokens
@@ -175,9 +175,9 @@ def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> No
 def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> None:
     beams = sensitivity_to_beam(evidence).data
     assert set(zip(beams["test_set"], beams["metric"], strict=True)) == {
-        ("newstest14", "prr"),
-        ("MED", "prr"),
-        ("L-FR", "roc_auc"),
+        ("help", "prr"),
+        ("debian-reference", "prr"),
+        ("french-source", "roc_auc"),
     }
     assert sorted(beams["at"].unique()) == [1, 2, 3]
     with open_store(evidence.decodes[PREX].path) as store:
@@ -188,9 +188,7 @@ def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> No
         (sensitivity_to_temperature(evidence).data, hot, 50),
     ):
         row = frame[
-            (frame["test_set"] == "newstest14")
-            & (frame["measure"] == "prex_rmi_s")
-            & (frame["at"] == at)
+            (frame["test_set"] == "help") & (frame["measure"] == "prex_rmi_s") & (frame["at"] == at)
         ]
         expected = prediction_rejection_ratio(evidence.errors(PREX), table["prex_rmi_s"])
         assert row["percent"].iloc[0] == pytest.approx(expected)
@@ -199,20 +197,20 @@ def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> No
 def test_ablation_covers_all_subsets(evidence: TaskEvidence) -> None:
     keys = ["test_set", "metric", "hypotheses", "members"]
     data = ablation(evidence).data.set_index(keys).sort_index()
-    with open_store(evidence.decodes["random_init.teacher_forcing.MED"].path) as store:
+    with open_store(evidence.decodes["random_init.teacher_forcing.debian-reference"].path) as store:
         logprob, offset = store.read("/token/logprob"), store.token_offset
     pairs = [
         sentence_nll(logprob[:, list(pair)], offset).expr.mean() for pair in subsets(3, 2, 9, 0)
     ]
-    row = data.loc[("MED", "nll", "expr", 2)]
+    row = data.loc[("debian-reference", "nll", "expr", 2)]
     assert row["subsets"] == 3
     assert row["mean"] == pytest.approx(np.mean(pairs))
     assert row["spread"] == pytest.approx(np.std(pairs, ddof=1))
-    assert data.loc[("newstest14", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
-    assert data.loc[("newstest14", "bleu", "expr")].index.tolist() == [1, 3]
+    assert data.loc[("help", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
+    assert data.loc[("help", "bleu", "expr")].index.tolist() == [1, 3]
     ensemble = evidence.decodes[PREX]
     bleu = corpus_bleu(list(map(str, ensemble.texts)), list(map(str, ensemble.references)))
-    assert data.loc[("newstest14", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
+    assert data.loc[("help", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
 
 
 def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvidence) -> None:
@@ -220,7 +218,7 @@ def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvide
     assert set(data["system"]) == {"single", "prex", "expr"}
     assert set(data["level"]) == {"token", "sequence"}
     rows = data[
-        (data["test_set"] == "newstest14") & (data["level"] == "token") & (data["system"] == "prex")
+        (data["test_set"] == "help") & (data["level"] == "token") & (data["system"] == "prex")
     ]
     given = calibrated_forecasts(PREX, evidence.decodes, evidence.uncertainty, evidence.quality)
     token = given["token"]

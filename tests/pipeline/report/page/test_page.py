@@ -76,7 +76,7 @@ def test_figures_are_read_from_their_list(tmp_path: Path) -> None:
         {"title": "C", "caption": "D.", "files": ["c.csv"], "reason": "no data"},
     ]
     (tmp_path / "asr_figures.json").write_text(json.dumps(listed), encoding="utf-8")
-    assert page_figures(tmp_path, "asr") == [
+    assert page_figures(tmp_path, "asr", "ASR") == [
         PageFigure("ASR: A", "B.", tmp_path / "a.svg"),
         PageFigure("ASR: C", "D.", None, "no data"),
     ]

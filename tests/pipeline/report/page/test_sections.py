@@ -50,7 +50,9 @@ def test_the_baseline_is_first_and_teacher_forced_sets_are_last() -> None:
 
 def test_a_verdict_is_shown_with_difference_test_sets_and_reason() -> None:
     claim = Claim("A beats B.", "sec:x", (), ("nll",), Side(), Side())
-    decided = Verdict("c", claim, "nmt_ende", "holds", "nll", 0.25, 0.1, 0.4, 2, 1, 0)
+    decided = Verdict(
+        "c", claim, "nmt_ende", "holds", "EN-DE", ("a", "b"), "nll", 0.25, 0.1, 0.4, 2, 1, 0
+    )
     undecided = Verdict("c", claim, "", "undecided", reason="task asr was not run")
     first, second = claim_lines([decided, undecided])
     assert (first.task, second.task) == ("EN-DE", "")
