@@ -95,7 +95,7 @@ def test_sentences_are_filtered_by_text_measure_and_error(page: Page) -> None:
 
 
 def test_selecting_another_test_set_shows_its_sentences(page: Page) -> None:
-    page.select_option("#set", label="EN-DE: PRM")
+    page.select_option("#set", label="nmt_ende: PRM")
     page.locator("#cloud").wait_for(state="hidden")  # without references there are no errors
     assert "random_init PrEx (seed_1, seed_2, seed_3)" in (page.text_content("#decode") or "")
     page.locator("#list > li > button").first.click()
