@@ -12,7 +12,7 @@ import pandas as pd
 from pipeline.metrics.cell import Cell, Key
 from pipeline.report.cells import CellIndex
 from pipeline.report.layouts import BEST_NOTE
-from pipeline.report.names import decoder_name, measure_label, task_name
+from pipeline.report.names import decoder_name, measure_label
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 
 # Statistic, as the metrics of its cells start -> (heading of its column, decimals).
@@ -61,7 +61,7 @@ def mean_scores(cells: pd.DataFrame) -> Table:
     decimals = {score: _decimals(score, index.cells) for score in scores}
     rows = [
         Row(
-            (task_name(key.task), key.test_set, _decoder(key)),
+            (index.label(key.task), key.test_set, _decoder(key)),
             tuple(
                 TableCell(means[score], decimals=decimals[score]) if score in means else None
                 for score in scores
@@ -103,7 +103,7 @@ def _rows(key: Key, block: Sequence[Cell], index: CellIndex) -> list[Row]:
         )
         for statistic, (_, decimals) in _COLUMNS.items()
     ]
-    labels = (task_name(key.task), key.test_set, _decoder(key), score)
+    labels = (index.label(key.task), key.test_set, _decoder(key), score)
     return [
         Row((*labels, measure_label(cell.column)), tuple(values), rule=number == 0)
         for number, (cell, *values) in enumerate(zip(block, *columns, strict=True))
