@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 
 _log = logging.getLogger(__name__)
 
+_CORRELATION = "kendall_"  # of a measure with a score, in names of metrics
 _NUMBERS = ("value", "spread", "low", "high")
 _COUNTS = ("n", "groups", "members")
 _COLUMNS = tuple(field.name for field in fields(Cell))
@@ -104,6 +105,17 @@ class CellIndex:
     def tasks(self) -> list[str]:
         """The tasks that have cells."""
         return list(self._ensembles)
+
+    @cached_property
+    def scores(self) -> list[str]:
+        """The names of the scores from elsewhere that measures were compared with."""
+        return list(
+            dict.fromkeys(
+                cell.metric.removeprefix(_CORRELATION)
+                for cell in self.cells
+                if cell.metric.startswith(_CORRELATION)
+            )
+        )
 
     def label(self, task: str) -> str:
         """The name of a task in tables."""

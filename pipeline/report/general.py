@@ -23,7 +23,11 @@ _BEST_OF_SET = BEST_NOTE.format(group="test set")
 def performance(cells: pd.DataFrame) -> Table:
     """Quality, NLL and a user's own metrics, one row per model of each test set."""
     index = CellIndex(cells)
-    own = [cell for cell in _cells_beyond_paper(index) if cell.metric == cell.column]
+    own = [
+        cell
+        for cell in _cells_beyond_paper(index)
+        if cell.metric == cell.column and cell.metric not in index.scores
+    ]
     metrics = list(dict.fromkeys(cell.metric for cell in own))
     rows: list[Row] = []
     for task, test_set in _test_sets(own):

@@ -171,7 +171,7 @@ def _own_columns(columns: Sequence[Key], index: CellIndex) -> list[Key]:
         key._replace(column=own.column, metric=own.metric)
         for key in columns
         for own in index.keys(task=key.task, test_set=key.test_set, regime=key.regime)
-        if own.column == own.metric and own.metric not in METRICS
+        if own.column == own.metric and own.metric not in (*METRICS, *index.scores)
     ]
     return list(dict.fromkeys(keys))
 

@@ -51,7 +51,7 @@ def measures_and_scores(cells: pd.DataFrame) -> Table:
 def mean_scores(cells: pd.DataFrame) -> Table:
     """The mean of every external score, with a row for each system; no rows without scores."""
     index = CellIndex(cells)
-    scores = list(dict.fromkeys(cell.metric.removeprefix(_KENDALL) for cell in _of_scores(index)))
+    scores = index.scores
     systems_of_set: dict[tuple[str, str], dict[Key, dict[str, Cell]]] = defaultdict(dict)
     for cell in index.cells:
         if cell.metric == cell.column and cell.metric in scores:

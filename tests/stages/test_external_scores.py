@@ -17,7 +17,7 @@ from pipeline.report.cells import read_cells
 from pipeline.report.score_tables import mean_scores, measures_and_scores
 from tests.stages.synthetic_run import SEEDS, N, SyntheticRun
 
-SET = "newstest14"
+SET = "help"
 PREX, EXPR = f"random_init.prex.{SET}", f"random_init.expr.{SET}"
 
 
@@ -156,7 +156,7 @@ def test_decodes_without_a_file_are_counted(
     (message,) = (text for text in caplog.messages if text.startswith("metrics.scores"))
     assert message == (
         f"metrics.scores.comet: 3 of 7 decodes have scores (no file for {EXPR}, "
-        "random_init.prex.L-DE, random_init.prex.L-FR and 1 more); 0 of their 36 "
+        "random_init.prex.french-source, random_init.prex.german-source and 1 more); 0 of their 36 "
         "sentences have none"
     )
 
