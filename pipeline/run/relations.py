@@ -91,6 +91,12 @@ def _check_test_sets(config: PipelineConfig) -> None:
         raise ConfigError(
             f"task.test_sets: must have exactly one set with baseline: true (got {baselines})."
         )
+    (baseline,) = baselines
+    if not test_sets[baseline].in_domain:
+        raise ConfigError(
+            f"task.test_sets.{baseline}.in_domain: must be true for the set with baseline: true "
+            f"(got false). Sets that are out of domain are compared with it."
+        )
     of_role: dict[str, str] = {}
     for name, test_set in test_sets.items():
         if not _NAME.fullmatch(name):
@@ -244,7 +250,12 @@ def _check_speech(config: PipelineConfig) -> None:
 
 
 def _check_sources(config: PipelineConfig) -> None:
-    data = config.data
+    data, task = config.data, config.task
+    if task.source_language == task.target_language:
+        raise ConfigError(
+            f"task.target_language: must differ from task.source_language (got "
+            f"{task.target_language}). Give the two sides of your text different codes."
+        )
     given = {"train": data.train, "dev": data.dev, "test": data.test}
     if data.source == "libreoffice":
         for name, value in given.items():

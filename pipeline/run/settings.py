@@ -64,6 +64,7 @@ CONF = ROOT / "conf"
 _LARGEST_INTEGER = 2**63 - 1  # the largest of numpy
 # Settings that say where and how a run is carried out and never enter a result.
 MACHINE_KEYS = ("io", "part", "from_config", "tracking")
+_QUOTE = 'YAML reads no, off, yes and on as false and true. Write such a text in quotes, as "no".'
 
 
 @cache
@@ -82,6 +83,7 @@ def typed(config: DictConfig) -> PipelineConfig:
         OmegaConf.resolve(merged)
     except OmegaConfBaseException as error:
         raise ConfigError(_schema_message(error, config)) from None
+    _refuse_truth_values(OmegaConf.to_container(config), plain(merged), "")
     _check_rules(PipelineConfig, cast(DictConfig, merged), "")
     check_relations(cast(PipelineConfig, merged))
     _check_training_of_ensembles(cast(PipelineConfig, merged))
@@ -177,6 +179,18 @@ def iterate_values(value: Any) -> Iterator[Any]:
     yield from value if isinstance(value, list | ListConfig) else [value]
 
 
+def _refuse_truth_values(given: Any, merged: Any, key: str) -> None:
+    """Refuse true and false where the schema has a text.
+
+    YAML reads `no`, the code of Norwegian, as false, which OmegaConf then turns into 'False'.
+    """
+    if isinstance(given, dict):
+        for name, value in given.items():
+            _refuse_truth_values(value, merged[name], f"{key}.{name}".removeprefix("."))
+    elif isinstance(given, bool) and isinstance(merged, str):
+        raise ConfigError(f"{key}: must be a text (got {str(given).lower()}). {_QUOTE}")
+
+
 def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:
     """Check every setting below `prefix` against the rule of its field."""
     hints = get_type_hints(schema)
@@ -225,6 +239,8 @@ def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
             where = parent_key or "The configuration"
             return unknown_key_message(key, [str(name) for name in parent], where)
     value = OmegaConf.select(config, key, throw_on_resolution_failure=False) if key else None
+    if text.startswith(("Key False (bool)", "Key True (bool)")):
+        return f"{key}: a name must be a text. {_QUOTE}"
     if "is not a ListConfig" in text:
         return f"{key}: must be a list (got {plain(value)!r})."
     return f"{key or 'configuration'}: {text} (got {plain(value)!r})."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ _TMX = (".tmx", ".tmx.gz")
 # A memory has a further language if this share of its units has it. The other units are then left
 # out of the sets that need it, and counted.
 _FREQUENT = 0.9
+_MOST_NAMES = 10  # of files in a message
 _DOCUMENTS = "docid"  # stands in the place of the language, as in sacrebleu's cache
 
 
@@ -46,9 +48,11 @@ def read_user_files(name: str, where: str, needed: list[str], wanted: list[str])
     paths = {language: _find(where, language) for language in dict.fromkeys([*needed, *wanted])}
     for language in needed:
         if paths[language] is None:
+            found = ", ".join(_similar(where)) or "nothing"
             raise DataError(
-                f"{where}: no text in {language}. Provide "
-                f"{' or '.join(map(str, _candidates(where, language)))}."
+                f"{where}: no text in {language} (found {found}). "
+                f"Provide {' or '.join(map(str, _candidates(where, language)))}, since a language "
+                f"has the same code in the task and in the names of files."
             )
     present = {language: path for language, path in paths.items() if path is not None}
     return read_side_by_side(name, present, _find(where, _DOCUMENTS))
@@ -207,6 +211,15 @@ def _candidates(where: str, language: str) -> list[Path]:
     if "{lang}" in where:
         return [Path(where.replace("{lang}", language))]
     return [Path(f"{where}.{language}"), Path(f"{where}.{language}.gz")]
+
+
+def _similar(where: str) -> list[str]:
+    """Return the names of files that begin like `where`, to show which codes there are."""
+    begin = Path(where.partition("{lang}")[0] + "x")  # so that a folder is one, and not a name
+    if not begin.parent.is_dir():
+        return []
+    paths = sorted(begin.parent.glob(f"{glob.escape(begin.name[:-1])}*"))
+    return [path.name for path in paths[:_MOST_NAMES]]
 
 
 def _find(where: str, language: str) -> Path | None:

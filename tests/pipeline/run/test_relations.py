@@ -47,6 +47,19 @@ def test_cycles_that_divide_the_training_are_accepted() -> None:
     assert settings.train.cycles == 4
 
 
+def test_both_sides_of_a_translation_need_different_codes() -> None:
+    with pytest.raises(ConfigError, match=r"task\.target_language: must differ from .*\(got en\)"):
+        composed_settings("task.target_language=en")
+    assert composed_settings("task=asr").task.target_language == "en"
+
+
+def test_baseline_is_in_domain() -> None:
+    tested = next(iter(composed_settings().task.test_sets))
+    key = f"task.test_sets.{tested}.in_domain"
+    with pytest.raises(ConfigError, match=rf"{key}: must be true for the set with baseline: true"):
+        composed_settings(f"{key}=false")
+
+
 _IMPORTED = ("ensemble=imported", "data/units=imported")
 _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary=b")
 

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 import yaml
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline.errors import ConfigError
-from pipeline.run.settings import CONF, implementation, masked, plain, typed_file
+from pipeline.run.settings import CONF, implementation, masked, plain, typed, typed_file
 from tests.composed_settings import composed_settings
 
 
@@ -63,6 +63,31 @@ def test_case_21_a_bad_setting_is_named(override: str, words: list[str]) -> None
         composed_settings(override)
     assert all(word in str(error.value) for word in words), str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("task: {source_language: no}", "task.source_language"),
+        ("task: {test_sets: {L-FR: {language: no}}}", "task.test_sets.L-FR.language"),
+        ("task: {test_sets: {no: {kind: held_out}}}", "task.test_sets.False"),
+        ("data: {corpus: yes}", "data.corpus"),
+    ],
+)
+def test_language_code_that_yaml_reads_as_false_has_to_be_quoted(text: str, key: str) -> None:
+    """Without quotes `no`, Norwegian, became the language 'False'."""
+    composed = cast(DictConfig, OmegaConf.create(plain(composed_settings())))
+    with pytest.raises(ConfigError) as error:
+        typed(cast(DictConfig, OmegaConf.merge(composed, OmegaConf.create(text))))
+    assert str(error.value).startswith(f"{key}: ")
+    assert 'Write such a text in quotes, as "no".' in str(error.value)
+
+
+def test_norwegian_is_a_language() -> None:
+    assert composed_settings("task.target_language=no").task.target_language == "no"
+    composed = cast(DictConfig, OmegaConf.create(plain(composed_settings())))
+    quoted = OmegaConf.create('task: {source_language: "no", target_language: nn}')
+    assert typed(cast(DictConfig, OmegaConf.merge(composed, quoted))).task.source_language == "no"
 
 
 def test_case_3_zero_is_a_seed() -> None:

@@ -79,10 +79,26 @@ def test_language_of_nearly_all_units_is_one_of_the_translation_memory(tmp_path:
     assert _texts(str(path), "en", "de", "fr") == [{"en": "a", "de": "A", "fr": "á"}] * 9
 
 
-def test_missing_side_is_named_with_the_paths_that_were_tried(tmp_path: Path) -> None:
-    (tmp_path / "news.en").write_text("a\n")
-    with pytest.raises(DataError, match=r"no text in de\. Provide .*news\.de or"):
-        read_user_files("mine", str(tmp_path / "news"), ["en", "de"], [])
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("news", "news.en, news.pt_BR"),
+        ("news.en", "news.en"),
+        ("new{lang}", "news.en, news.pt_BR"),
+        ("{lang}/news", "news.en, news.pt_BR"),
+        ("nothing", "nothing"),
+        ("no folder/news", "nothing"),
+    ],
+)
+def test_missing_side_is_named_with_the_files_that_there_are(
+    tmp_path: Path, where: str, found: str
+) -> None:
+    """Codes are compared as they are: `pt_BR` in the name of a file is not `pt-BR`."""
+    for code in ("en", "pt_BR"):
+        (tmp_path / f"news.{code}").write_text("a\n")
+    message = rf"no text in pt-BR \(found {found}\)\. Provide .*{where}.*"
+    with pytest.raises(DataError, match=message.replace("{lang}", "(pt-BR|.lang.)")):
+        read_user_files("mine", str(tmp_path / where), ["pt-BR"], [])
 
 
 def test_case_11_unequal_sides_are_refused_before_the_first_line(tmp_path: Path) -> None:
