@@ -28,12 +28,7 @@ TINY = (
     "data.vocabulary_size=100",
     "data.near_duplicate_jaccard=1",
     "ensemble.seeds=[1]",
-    "train.updates=4",
-    "train.warmup_updates=2",
-    "train.validate_interval_updates=4",
     "train.validate_quality_sentences=0",
-    "train.checkpoint_interval_updates=2",
-    "train.keep_checkpoints=2",
     "decode.parts_per_job=100",
     "decode.max_length_offset=6",
     "uncertainty.beam=[1,2]",
@@ -41,6 +36,14 @@ TINY = (
     "metrics.resamples=10",
     "~report.figures",
 )
+# Table -> test sets of the page that it shows. PRR may lack a value, since a model that has learnt
+# nothing has the same error in every sentence.
+TABLES = {
+    "beyond:performance": {"stories", "other"},
+    "beyond:sentence-error-detection": {"stories", "other"},
+    "beyond:ood-detection": {"shuffled", "other"},
+    "beyond:calibration": {"stories"},
+}
 # Subjects, verbs and objects that translate each other.
 PHRASES = {
     "en": ("The teacher, A neighbour, Our doctor", "opens, sells, paints", "the door, a table"),
@@ -115,28 +118,21 @@ def test_page_leads_from_files_to_tables(tmp_path: Path, source: str, target: st
     names = {*yaml.safe_load(block.text)["task"]["test_sets"]}
     evaluated = {
         metric: {cell["test_set"] for cell in cells if cell["metric"] == metric}
-        for metric in ("bleu", "nll", "prr", "roc_auc")
+        for metric in ("bleu", "nll", "roc_auc")
     }
     assert evaluated["bleu"] == {"stories", "other"}
     assert evaluated["nll"] == {"stories"}
-    assert evaluated["prr"] >= {"stories"}
     assert evaluated["roc_auc"] == names - {"stories"}
     with (outputs / "tables" / "results.csv").open(encoding="utf-8", newline="") as file:
-        shown = {row["test_set"] for row in csv.DictReader(file) if row["value"]}
-    assert names <= shown | {"shuffled"}
+        rows = [row for row in csv.DictReader(file) if row["value"] or row["metric"] == "prr"]
+    for table, shown in TABLES.items():
+        assert shown <= {row["test_set_name"] for row in rows if row["table"] == table}, table
     assert (outputs / "tables" / "claims.csv").is_file()
     page = (outputs / "report" / "index.html").read_text(encoding="utf-8")
     assert "Stories, EN-ES" in page
 
 
-@pytest.mark.parametrize(("source", "target"), [("no", "pt-BR"), ("pt-BR", "no")])
-def test_codes_that_yaml_or_file_names_make_difficult(
-    tmp_path: Path, source: str, target: str
-) -> None:
-    _follow(tmp_path, source, target, "compose", "prepare", "train")
+def test_codes_that_yaml_or_file_names_make_difficult(tmp_path: Path) -> None:
+    _follow(tmp_path, "no", "pt-BR", "compose", "prepare")
     prepared = tmp_path / "outputs" / "prepare" / "en_es" / "fairseq"
-    assert {path.name for path in prepared.glob("dict.*")} == {
-        f"dict.{source}.txt",
-        f"dict.{target}.txt",
-    }
-    assert (tmp_path / "outputs" / "train" / "en_es" / "seed_1").is_dir()
+    assert {path.name for path in prepared.glob("dict.*")} == {"dict.no.txt", "dict.pt-BR.txt"}
