@@ -75,7 +75,9 @@ def _files(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> Task
     def read(name: str, where: str | None) -> Corpus | None:
         return _read_optional(name, where, pair, languages)
 
-    train = read(f"{data.corpus}, to train on", _training_text(data))
+    # Text that the test sentences are held out of is not only there to train on.
+    training = data.corpus if data.test is None else f"{data.corpus}, to train on"
+    train = read(training, _training_text(data))
     return TaskText(train, read(f"{data.corpus}, dev", data.dev), read(data.corpus, data.test))
 
 

@@ -38,6 +38,13 @@ def test_files_provide_the_pair_and_further_languages(tmp_path: Path) -> None:
     assert text.dev is None
 
 
+def test_text_that_the_test_set_is_held_out_of_has_the_name_of_the_corpus(tmp_path: Path) -> None:
+    """The data card showed the test set as a part of 'mine, to train on'."""
+    train = _write(tmp_path / "train", {"en": "a\n", "de": "A\n"})
+    text = read_task_text(DataConfig(source="files", corpus="mine", train=train), PAIR, set())
+    assert text.main.name == text.test_name == "mine"
+
+
 def test_sacrebleu_provides_the_test_set_and_files_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
