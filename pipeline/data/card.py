@@ -42,7 +42,8 @@ def text_subsets(parallel: ParallelData) -> list[TextSubset]:
     if text.train and parallel.train:
         subsets.append(_subset(text.train, "train", parallel.train))
     subsets.append(_subset(text.dev or text.main, "dev", parallel.dev))
-    subsets.append(_subset(text.test or text.main, "test", parallel.test))
+    if parallel.test:
+        subsets.append(_subset(text.test or text.main, "test", parallel.test))
     for name, own in parallel.own.items():
         subsets.append(_subset(own.corpus, name, own.sentences))
     return subsets

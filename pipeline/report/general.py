@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from pipeline.metrics.cell import COPY_THROUGH, Cell
+from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell
 from pipeline.report.cells import CellIndex
 from pipeline.report.layouts import BEST_NOTE
 from pipeline.report.names import METRICS, decoder_name, measure_header
@@ -169,5 +169,8 @@ def _test_sets(cells: Iterable[Cell]) -> list[tuple[str, str]]:
 
 
 def _cells_beyond_paper(index: CellIndex) -> list[Cell]:
-    """The cells of tasks and test sets that the paper's tables do not have."""
-    return [cell for cell in index.cells if is_beyond_paper(cell)]
+    """The cells of tasks and test sets that the paper's tables do not have.
+
+    Test sets without references have no cells of metrics that need them.
+    """
+    return [cell for cell in index.cells if is_beyond_paper(cell) and cell.reason != NO_REFERENCE]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
+from pipeline.metrics.sentence_detection import CONSTANT
 
 _DECIMALS = {
     "nll": 2,
@@ -178,7 +179,8 @@ def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
     """Mark the best cell, and every cell whose value lies within its 95 % interval.
 
     Only cells with the metric of the first one compete, so that a rate next to detection measures
-    is never the best. Nothing is marked if all values are equal, as for an ensemble of one member.
+    is never the best; nor is a measure that is the same for every sentence. Nothing is marked if
+    all values are equal.
     """
     metric = next((table_cell.cell.metric for table_cell in cells if table_cell is not None), "")
     competing = [
@@ -187,6 +189,7 @@ def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
         if table_cell is not None
         and table_cell.cell.value is not None
         and table_cell.cell.metric == metric
+        and table_cell.cell.reason != CONSTANT
     ]
     if len({value for _, value in competing}) < 2:
         return list(cells)

@@ -26,7 +26,6 @@ from pipeline.data.text.corpus import (
 )
 from pipeline.data.text.published_corpora import other_pairs
 from pipeline.data.text.sources import (
-    SHARED_LANGUAGES,
     OwnSentences,
     TaskText,
     first_sentences,
@@ -34,6 +33,7 @@ from pipeline.data.text.sources import (
     own_sentences,
     page_limit,
     read_task_text,
+    shared_languages,
 )
 from pipeline.errors import DataError
 from pipeline.run.settings import DataConfig, TaskConfig
@@ -84,10 +84,12 @@ def make_parallel_data(
         data.length_allowance_words,
         learn_profile(text.main),
     )
-    held_out = _held_out(data, text, rules, seed, counts)
+    n_test = data.test_sentences if _has_held_out_set(task) else 0
+    held_out = _held_out(data, text, n_test, rules, seed, counts)
     own, absent = _own_sets(data, task, rules, seed)
     counts |= {f"set_{name}": test_set.counts for name, test_set in own.items()}
-    sets: dict[str, Sized] = {"test": held_out.test, "dev": held_out.dev}
+    sets: dict[str, Sized] = {"test": held_out.test} if n_test else {}
+    sets["dev"] = held_out.dev
     if text.train is not None and not is_imported(data):
         sets["train"] = train
         pair_rules = replace(rules, pivot=rules.pivot if rules.pivot in pair else pair[0])
@@ -110,10 +112,26 @@ def make_parallel_data(
     return ParallelData(text, train, held_out.dev, held_out.test, own, absent, counts)
 
 
+def _has_held_out_set(task: TaskConfig) -> bool:
+    """Whether a test set is made of held-out sentences; others have a corpus of their own."""
+    kinds = (
+        KINDS_OF_TEST_SETS["translation", test_set.kind] for test_set in task.test_sets.values()
+    )
+    return any(kind.corpus is None for kind in kinds)
+
+
 def _held_out(
-    data: DataConfig, text: TaskText, rules: CleaningRules, seed: int, counts: dict[str, Counts]
+    data: DataConfig,
+    text: TaskText,
+    n_test: int,
+    rules: CleaningRules,
+    seed: int,
+    counts: dict[str, Counts],
 ) -> HeldOut:
-    """Return test and dev sentences: from separate sets, unchanged, or drawn from the corpus."""
+    """Return at most `n_test` test sentences, and dev sentences.
+
+    They come from separate sets, unchanged, or are drawn from the corpus.
+    """
     drawn = HeldOut([], [], frozenset())
     if text.test is None or text.dev is None:
         steps: dict[str, Counter[str]] = {"align_held_out": Counter(), "clean_held_out": Counter()}
@@ -121,7 +139,7 @@ def _held_out(
         aligned = align(text.main.paragraphs(), languages, steps["align_held_out"])
         drawn = hold_out(
             clean(aligned, rules, steps["clean_held_out"]),
-            0 if text.test else data.test_sentences,
+            0 if text.test else n_test,
             0 if text.dev else data.dev_sentences,
             page_limit(data, text.main),
             seed,
@@ -129,7 +147,7 @@ def _held_out(
         counts |= {step: dict(numbers) for step, numbers in steps.items()}
         if text.train is None or is_imported(data):  # else `_fill` warns
             warn_if_most_is_dropped(text.main, languages, rules, counts["clean_held_out"])
-    separate = {"test": (text.test, data.test_sentences), "dev": (text.dev, data.dev_sentences)}
+    separate = {"test": (text.test, n_test), "dev": (text.dev, data.dev_sentences)}
     sets = {"test": drawn.test, "dev": drawn.dev}
     for name, (corpus, max_sentences) in separate.items():
         if corpus is not None:
@@ -145,8 +163,8 @@ def _own_sets(
     """Read test sets that have other text than the held-out sentences, or the reasons for none."""
     own: dict[str, OwnSentences] = {}
     absent: dict[str, str] = {}
-    pair = [task.source_language, task.target_language]
-    languages = [*pair, *sorted(SHARED_LANGUAGES - {*pair})]
+    pair = (task.source_language, task.target_language)
+    languages = [*pair, *sorted(shared_languages(pair) - {*pair})]
     pair_of_name = dict(other_pairs(data, task))
     for name, test_set in task.test_sets.items():
         if KINDS_OF_TEST_SETS["translation", test_set.kind].corpus is not None:

@@ -26,8 +26,9 @@ from pipeline.data.text.user_files import is_empty, read_user_files
 from pipeline.run.settings import DataConfig, TestSetConfig, implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
-# All language pairs hold out the same pages. Their test sentences exist in these languages.
-SHARED_LANGUAGES = frozenset({"de", "en", "fr"})
+# The paper's language pairs, in any direction, hold out the same pages. Their test sentences exist
+# in these languages.
+_LANGUAGES_OF_THE_PAPER = frozenset({"de", "en", "fr"})
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,14 @@ def read_task_text(data: DataConfig, pair: tuple[str, str], languages: set[str])
     return _SOURCES[data.source](data, pair, languages)
 
 
+def shared_languages(pair: tuple[str, str]) -> frozenset[str]:
+    """Return the languages of all test sentences from Debian packages, whatever the task needs."""
+    is_of_paper = _LANGUAGES_OF_THE_PAPER.issuperset(pair)
+    return _LANGUAGES_OF_THE_PAPER if is_of_paper else frozenset(pair)
+
+
 def _libreoffice(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:
-    return TaskText(read_libreoffice(data, sorted(SHARED_LANGUAGES | {*pair} | languages)))
+    return TaskText(read_libreoffice(data, sorted(shared_languages(pair) | languages)))
 
 
 def _files(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
+from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
 
 
@@ -27,6 +30,12 @@ def cell(value: float | None, half_width: float | None = None, metric: str = "pr
 )
 def test_the_best_and_the_values_in_its_interval_are_marked(cells, best):
     assert [marked.best for marked in mark_best(cells)] == best
+
+
+def test_a_measure_that_is_the_same_for_every_sentence_is_never_the_best():
+    constant = replace(cell(50), cell=replace(cell(50).cell, reason=CONSTANT))
+    marked = mark_best([constant, cell(40), cell(30)])
+    assert [shown.best for shown in marked if shown] == [False, True, False]
 
 
 def test_an_empty_column_stays_empty():

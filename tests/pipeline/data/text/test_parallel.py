@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.data.card import text_subsets
 from pipeline.data.text.cleaning import NearDuplicates
 from pipeline.data.text.corpus import SpooledSentences
 from pipeline.data.text.parallel import ParallelData, make_parallel_data
+from pipeline.data.text.sources import shared_languages
 from pipeline.errors import DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import DataConfig, TaskConfig
+from tests.composed_settings import composed_settings
+
+SETS = {"held": config.TestSetConfig(kind="held_out", corpus="help", baseline=True)}
+
+
+def _task(target: str) -> TaskConfig:
+    return TaskConfig(name="t", source_language="en", target_language=target, test_sets=SETS)
 
 
 def _make(
@@ -33,7 +42,7 @@ def _make(
         train_sentences=None,
         near_duplicate_jaccard=jaccard,
     )
-    task = TaskConfig(name="t", source_language="en", target_language=target)
+    task = _task(target)
     train = SpooledSentences(downloads / f"{target}.{jaccard}.jsonl", sorted(("en", target)))
     return make_parallel_data(data, task, {"en", target}, 0, train)
 
@@ -116,7 +125,9 @@ def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: 
         near_duplicate_jaccard=1,
     )
     own = config.TestSetConfig(kind="files", corpus="own", path=str(tmp_path / "own"))
-    task = TaskConfig(name="t", source_language="en", target_language="de", test_sets={"MED": own})
+    task = TaskConfig(
+        name="t", source_language="en", target_language="de", test_sets=SETS | {"MED": own}
+    )
     train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en"])
     parallel = make_parallel_data(data, task, {"en", "de"}, 0, train)
     assert [(row.text["en"], row.text["de"]) for row in parallel.train] == far
@@ -146,7 +157,7 @@ def test_error_of_an_empty_set_names_the_rule_that_dropped_most(
         train_sentences=None,
         near_duplicate_jaccard=1,
     )
-    task = TaskConfig(name="t", source_language="en", target_language="de")
+    task = _task("de")
     train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en"])
     rule = r"the rule word_count dropped 20 of 20 sentences \(words of .* data\.min_words=5 to"
     with pytest.raises(DataError, match=f"no sentence is left for the test set: {rule}"):
@@ -180,7 +191,7 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
         train_sentences=None,
         near_duplicate_jaccard=0.99,
     )
-    task = TaskConfig(name="t", source_language="en", target_language="de")
+    task = _task("de")
     train = SpooledSentences(folder / "train.jsonl", ["de", "en"])
     tracemalloc.start()
     parallel = make_parallel_data(data, task, {"en", "de"}, 0, train)
@@ -195,3 +206,43 @@ def test_memory_grows_by_one_hash_per_line_and_not_by_the_text(tmp_path: Path) -
     short, long = _peak_bytes(tmp_path, 1000), _peak_bytes(tmp_path, 4000)
     bytes_a_pair = 2 * 30 * 7
     assert (long - short) / 3000 < bytes_a_pair / 4
+
+
+def test_no_sentence_is_held_out_for_a_test_set_that_the_task_does_not_have(tmp_path: Path) -> None:
+    for language in ("en", "es"):
+        lines = (f"{language} story number {number} of many here\n" for number in range(60))
+        (tmp_path / f"train.{language}").write_text("".join(lines))
+        (tmp_path / f"news.{language}").write_text(f"{language} other words in the news\n")
+    news = config.TestSetConfig(
+        kind="files", corpus="news", path=str(tmp_path / "news"), baseline=True
+    )
+    sizes = {}
+    for name, sets in {"news alone": {"news": news}, "held out": {"news": news, **SETS}}.items():
+        settings = composed_settings(
+            *("data.source=files", "data.corpus=stories", f"data.train={tmp_path / 'train'}"),
+            *("data.dev_sentences=5", "data.test_sentences=10", "data.near_duplicate_jaccard=1"),
+        )
+        task = TaskConfig(name="t", source_language="en", target_language="es", test_sets=sets)
+        train = SpooledSentences(tmp_path / f"{name}.jsonl", ["en", "es"])
+        parallel = make_parallel_data(settings.data, task, {"en", "es"}, 0, train)
+        sizes[name] = (len(parallel.test), len(parallel.train))
+        assert [subset.name for subset in text_subsets(parallel)].count("test") == bool(
+            parallel.test
+        )
+    assert sizes["news alone"][0] == 0
+    assert sizes["held out"][0] > 0
+    assert sum(sizes["news alone"]) >= sum(sizes["held out"])
+
+
+@pytest.mark.parametrize(
+    ("pair", "languages"),
+    [
+        (("en", "de"), {"de", "en", "fr"}),
+        (("fr", "de"), {"de", "en", "fr"}),
+        (("en", "es"), {"en", "es"}),
+    ],
+)
+def test_only_pairs_of_the_paper_share_languages(
+    pair: tuple[str, str], languages: set[str]
+) -> None:
+    assert shared_languages(pair) == languages
