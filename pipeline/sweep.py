@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from pipeline import tracking
 from pipeline.errors import DataError, MachineError, PipelineError
@@ -29,7 +29,7 @@ from pipeline.run.code import code_digest
 from pipeline.run.files import digest, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.schema import PipelineConfig
-from pipeline.run.settings import MACHINE_KEYS, implementations, plain
+from pipeline.run.settings import MACHINE_KEYS, changed, implementations, plain
 
 _log = logging.getLogger(__name__)
 _POINT_FILE = "point.json"
@@ -57,7 +57,7 @@ def lean_settings(config: PipelineConfig) -> PipelineConfig:
         if not any(f"{name}.".startswith(f"{key}.") for name in given)
     }
     path = Path(HydraConfig.get().runtime.output_dir) / "point.yaml"
-    lean = _changed(config, left_out | {"from_config": str(path)})
+    lean = changed(config, left_out | {"from_config": str(path)})
     path.write_text(OmegaConf.to_yaml(lean, resolve=True), encoding="utf-8")
     _log.info("left out unless set on the command line: %s", ", ".join(left_out) or "nothing")
     return lean
@@ -191,16 +191,7 @@ def _inside(config: PipelineConfig, folder: Path) -> PipelineConfig:
     """
     changes = {"io.root": str(folder), "tracking.enabled": False, "report.figures": {}}
     changes |= {"metrics.scores": {}}
-    return _changed(config, changes)
-
-
-def _changed(config: PipelineConfig, changes: dict[str, Any]) -> PipelineConfig:
-    copy = OmegaConf.create(cast(DictConfig, config))
-    OmegaConf.set_readonly(copy, False)
-    for key, value in changes.items():
-        OmegaConf.update(copy, key, value, merge=False)
-    OmegaConf.set_readonly(copy, True)
-    return cast(PipelineConfig, copy)
+    return changed(config, changes)
 
 
 def _link(folder: Path, source: Path, *names: str) -> None:

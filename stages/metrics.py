@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline import tracking
+from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell, headline, write_cells
 from pipeline.metrics.decodes import read_decodes
 from pipeline.metrics.evaluation import write_draws, write_replicates
 from pipeline.metrics.external_scores import provenance_of_scores, read_external_scores
+from pipeline.metrics.given_results import results_of_stores
 from pipeline.metrics.replicates import leave_one_out
 from pipeline.metrics.task import (
     baseline_test_set,
@@ -28,6 +30,7 @@ from pipeline.run.code import provenance
 from pipeline.run.files import write_json
 from pipeline.run.settings import PipelineConfig, implementations
 from pipeline.store import SUBSET
+from stages.uncertainty import uncertainty
 
 _log = logging.getLogger(__name__)
 
@@ -35,13 +38,28 @@ _log = logging.getLogger(__name__)
 def metrics(config: PipelineConfig) -> None:
     """Write {io.root}/metrics/{task}/: cells.csv and what belongs to it.
 
-    Beside it are draws.parquet, replicates.csv, headline.json and figures/.
+    Beside it are draws.parquet, replicates.csv, headline.json and figures/. With io.store, measures
+    and metrics of these stores are computed, and all results go to io.out instead of io.root.
     """
+    if config.io.store is not None:
+        with results_of_stores(config) as inside:
+            uncertainty(inside)
+            _evaluate(inside)
+        _log.info("next: python -m stages.tables io.out=%s", config.io.out)
+    elif config.io.out or config.io.baseline or config.io.member_stores:
+        raise ConfigError(
+            "io.out, io.baseline, io.member_stores: need io.store. Set it, or leave them out."
+        )
+    else:
+        _evaluate(config)
+
+
+def _evaluate(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task.name
-    uncertainty = root / "uncertainty" / task
+    measured = root / "uncertainty" / task
     evaluation = task_evaluation(config)
     parts = Artifact(root / "decode" / task, "decode").parts()
-    measures = Artifact(uncertainty, "uncertainty", required=False)
+    measures = Artifact(measured, "uncertainty", required=False)
     measures.check(parts)
     check_measure_settings(config, measures)
     decodes = read_decodes(root / "decode" / task, parts, config.task)
@@ -50,14 +68,14 @@ def metrics(config: PipelineConfig) -> None:
         _log.warning("%s: %s", task, warning)
     prepared = root / "prepare" / task
     scores = read_external_scores(config.metrics.scores, task, decodes)
-    cells = task_cells(config, evaluated, uncertainty, prepared, evaluation, scores)
+    cells = task_cells(config, evaluated, measured, prepared, evaluation, scores)
     # Ensembles without one training run have no cells; their values show whether the runs agree.
     left_out = leave_one_out(decodes, config.ensemble.name)
-    task_cells(config, left_out, uncertainty, prepared, replace(evaluation, resamples=0), scores)
+    task_cells(config, left_out, measured, prepared, replace(evaluation, resamples=0), scores)
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
     evidence = TaskEvidence(
-        task, decodes, uncertainty, baseline, evaluation.quality, config.seed, rules, scores
+        task, decodes, measured, baseline, evaluation.quality, config.seed, rules, scores
     )
     figures = implementations(config.report.figures, "report.figures")
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
@@ -94,4 +112,4 @@ def _track(config: PipelineConfig, cells: list[Cell]) -> None:
 
 
 if __name__ == "__main__":
-    run(metrics)
+    run(metrics, uses=("store", "baseline", "member_stores", "out"))

@@ -10,6 +10,7 @@ import yaml
 
 from pipeline import tracking
 from pipeline.metrics.evaluation import read_draws, read_replicates
+from pipeline.metrics.given_results import results_of_tasks
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
 from pipeline.report.claims import Claim, write_claims
@@ -27,10 +28,20 @@ _log = logging.getLogger(__name__)
 
 
 def tables(config: PipelineConfig) -> None:
-    """Write {io.root}/tables/ (all tables and claims) and {io.root}/report/index.html."""
-    root, report = Path(config.io.root), config.report
+    """Write {io.root}/tables/ (all tables and claims) and {io.root}/report/index.html.
+
+    With io.out, the results are those that stage metrics made there from stores that a user named.
+    """
+    if config.io.out is not None:
+        with results_of_tasks(config) as (inside, tasks):
+            _write(inside, tasks)
+        return
     dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))
-    all_tasks = list(dict.fromkeys([*dag["tasks"], config.task.name]))
+    _write(config, list(dict.fromkeys([*dag["tasks"], config.task.name])))
+
+
+def _write(config: PipelineConfig, all_tasks: list[str]) -> None:
+    root, report = Path(config.io.root), config.report
     metrics = root / "metrics"
     tasks = tasks_with_cells(metrics, all_tasks)
     inputs = {name: digest for task in tasks for name, digest in _checked_inputs(root, task)}
@@ -97,4 +108,4 @@ def _checked_inputs(root: Path, task: str) -> Iterable[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    run(tables, lock="root")
+    run(tables, lock="root", uses=("out",))

@@ -51,7 +51,12 @@ def uncertainty(config: PipelineConfig) -> None:
     log_hypotheses(measured)
 
 
-def _measure_one(config: PipelineConfig, grid: Grid, path: str) -> dict[str, Any]:
+def _measure_one(config: PipelineConfig, grid: Grid, path: Any) -> dict[str, Any]:
+    if not isinstance(path, str):
+        raise ConfigError(
+            f"io.store: must be one store for stage uncertainty (got {len(path)}). Run it once per "
+            "store, or run stages.metrics, which takes several."
+        )
     if config.io.out is None:
         raise ConfigError("io.out: missing. Set it to the folder for the results of io.store.")
     out = Path(config.io.out)
@@ -99,4 +104,4 @@ def _grid(config: PipelineConfig) -> Grid:
 
 
 if __name__ == "__main__":
-    run(uncertainty)
+    run(uncertainty, uses=("store", "member_stores", "out"))

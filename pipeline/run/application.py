@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -28,7 +28,7 @@ from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import check_overrides, yaml_message
-from pipeline.run.settings import CONF, PipelineConfig, masked, typed, typed_file
+from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
 
 FAILURE_FILE = "failed.txt"  # in Hydra's folder of a run: why it failed
 Stage = Callable[[PipelineConfig], None]
@@ -49,12 +49,14 @@ def run(
     lock: LockScope | None = "task",
     after_sweep: AfterSweep | None = None,
     has_parts: bool = False,
+    uses: Collection[str] = (),
 ) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
 
     lock: the results that only one run of the stage at a time may write: those of its task
     ("task") or of all tasks ("root"). None: the stage holds its own locks.
     has_parts: whether the stage can make only the part that setting `part` names.
+    uses: the settings of group io, besides root, that the stage uses; it refuses all others.
     after_sweep: called after the jobs of a `--multirun`; it may raise PipelineError.
 
     Settings that the stage's `params:` in dvc.yaml do not list read as missing, under DVC and by
@@ -72,19 +74,21 @@ def run(
             signal.signal(signal_number, _interrupt)
     hydra_main = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
     with _reported_errors(stage.__name__):
-        application = hydra_main(_application(stage, lock, has_parts))
+        application = hydra_main(_application(stage, lock, has_parts, uses))
         tracking.run_and_end_sweep(application, after_sweep or (lambda _: None))
 
 
 def _application(
-    stage: Stage, lock: LockScope | None, has_parts: bool
+    stage: Stage, lock: LockScope | None, has_parts: bool, uses: Collection[str]
 ) -> Callable[[DictConfig], None]:
     """Return what Hydra calls: once for a run, or once for each job of a multirun."""
     name = stage.__name__
 
     def application(config: DictConfig) -> None:
         try:
-            _run_all(stage, _settings(config), lock, has_parts)
+            settings = _settings(config)
+            _refuse_unused(settings, name, uses)
+            _run_all(stage, settings, lock, has_parts)
         except Exception as error:
             message = _message(error, name)
             _keep_reason(message or f"{type(error).__name__}: {error}")
@@ -192,6 +196,13 @@ def _settings(config: DictConfig) -> PipelineConfig:
     return typed_file(Path(config.from_config), config, given)
 
 
+def _refuse_unused(settings: PipelineConfig, name: str, uses: Collection[str]) -> None:
+    """Raise ConfigError for a setting of group io that stage `name` would ignore."""
+    for key, value in plain(settings.io).items():
+        if key != "root" and key not in uses and value not in (None, []):
+            raise ConfigError(f"io.{key}: is not used by stage {name} (got {value}). Leave it out.")
+
+
 def _run_all(
     stage: Stage, settings: PipelineConfig, lock: LockScope | None, has_parts: bool
 ) -> None:
@@ -216,7 +227,8 @@ def _run_all(
 
 
 def _run_logged(stage: Stage, settings: PipelineConfig, lock: LockScope | None) -> None:
-    task = None if lock == "root" else settings.task.name
+    # What io.out gets is not of the task of the settings.
+    task = None if lock == "root" or settings.io.out is not None else settings.task.name
     work = ".".join(name for name in (stage.__name__, task, settings.part) if name)
     root = Path(settings.io.root)
     try:

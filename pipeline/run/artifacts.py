@@ -117,7 +117,8 @@ class Artifact:
     """A folder that stage `stage` wrote, read through its manifest.
 
     Raises DataError if the manifest is missing or damaged. With `required=False` a folder without a
-    manifest, such as one that another program wrote, is accepted unchecked, with a warning.
+    manifest, such as one that another program wrote, is accepted unchecked, with a warning. So is
+    a folder that does not exist, which is empty.
     """
 
     def __init__(self, folder: Path, stage: str, *, required: bool = True) -> None:
@@ -127,7 +128,7 @@ class Artifact:
         path = folder / _MANIFEST
         if required or path.exists():
             self._manifest = _read_manifest(path, stage)
-        else:
+        elif folder.exists():
             _log.warning("%s: no such file, so the content of its folder is not checked", path)
 
     @property

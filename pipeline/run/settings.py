@@ -48,6 +48,7 @@ __all__ = [
     "TestSetConfig",
     "TrainConfig",
     "UnitsConfig",
+    "changed",
     "implementation",
     "implementations",
     "iterate_values",
@@ -124,6 +125,16 @@ def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:
     _mask(masked_config, "", (*visible, *MACHINE_KEYS))
     OmegaConf.set_readonly(masked_config, True)
     return cast(PipelineConfig, masked_config)
+
+
+def changed(config: PipelineConfig, changes: Mapping[str, Any]) -> PipelineConfig:
+    """Return the settings with other values, by key."""
+    copy = OmegaConf.create(cast(DictConfig, config))
+    OmegaConf.set_readonly(copy, False)
+    for key, value in changes.items():
+        OmegaConf.update(copy, key, value, merge=False)
+    OmegaConf.set_readonly(copy, True)
+    return cast(PipelineConfig, copy)
 
 
 def plain(node: Any) -> Any:

@@ -133,6 +133,28 @@ def test_part_of_a_stage_without_parts_is_refused(tmp_path: Path) -> None:
     assert result.stderr == "error: part: must be null, since stage tables has no parts (got a).\n"
 
 
+@pytest.mark.parametrize(
+    ("stage", "setting"),
+    [
+        ("compose", "io.out=none"),
+        ("decode", "io.store=a.h5"),
+        ("prepare", "io.store=[a.h5,b.h5]"),
+        ("sweep", "io.member_stores=[a.h5]"),
+        ("tables", "io.store=a.h5"),
+        ("uncertainty", "io.baseline=a.h5"),
+    ],
+)
+def test_setting_that_a_stage_would_ignore_is_refused(
+    stage: str, setting: str, tmp_path: Path
+) -> None:
+    result = _run("-m", f"stages.{stage}", f"io.root={tmp_path / 'out'}", setting)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1, result.stderr
+    key = setting.partition("=")[0]
+    assert f"error: {key}: is not used by stage {stage} (got " in result.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["hydra"]
+
+
 def test_hostile_yaml_tag_in_resolved_settings_runs_nothing(tmp_path: Path) -> None:
     harm, path = tmp_path / "harm", tmp_path / "resolved.yaml"
     path.write_text(f'seed: !!python/object/apply:os.mkdir ["{harm}"]')
@@ -296,8 +318,9 @@ def test_case_16_run_waits_for_a_part_that_outlived_its_run(tmp_path: Path) -> N
 
 
 def test_case_18_runs_of_the_same_second_get_different_folders(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "stages.compose", f"io.root={tmp_path}", "io.out=none"]
-    runs = [subprocess.Popen(command, cwd=ROOT) for _ in range(4)]
+    command = [sys.executable, "-m", "stages.compose", f"io.root={tmp_path}"]
+    # Tasks of their own, so that no run waits for the lock of another.
+    runs = [subprocess.Popen([*command, f"task.name=task_{i}"], cwd=ROOT) for i in range(4)]
     assert [run.wait() for run in runs] == [0] * 4
     assert len(list((tmp_path / "hydra" / "compose").glob("*/*"))) == 4
 

@@ -41,7 +41,7 @@ class TaskFolders:
 
     @classmethod
     def below(cls, root: Path, name: str) -> TaskFolders:
-        """The folders of a task below `io.root`.
+        """The folders of a task below `io.root`; a task of given stores has no prepared data.
 
         A dictionary is used only if all languages share it, because the target language of the
         task is not known here.
@@ -53,7 +53,7 @@ class TaskFolders:
             name,
             root / "decode" / name,
             root / "uncertainty" / name,
-            data_card=prepared.file("data_card.md"),
+            data_card=prepared.file("data_card.md") if prepared.folder.exists() else None,
             dictionary=dictionaries[0] if is_joint else None,
         )
 

@@ -149,9 +149,9 @@ def _sweep(folder: Path, body: str, at_once: int = 1) -> subprocess.CompletedPro
         f"    {body}\n"
         "    with tracking.open_run(config, 'compose') as log:\n"
         "        log.metrics({'temperature': temperature})\n"
-        "run(compose)\n"
+        "run(compose, lock=None)\n"
     )
-    sweep = ["uncertainty.temperature=1,2,5", f"io.root={folder / 'out'}", "io.out=none"]
+    sweep = ["uncertainty.temperature=1,2,5", f"io.root={folder / 'out'}"]
     return subprocess.run(
         [sys.executable, script, "-m", *sweep],
         check=False,
