@@ -121,7 +121,8 @@ def _token_cells(
     data: Artifact,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    dictionary = data.file(f"fairseq/dict.{config.task.target_language}.txt")
+    name = f"fairseq/dict.{config.task.target_language}.txt"
+    dictionary = data.file(name) if data.folder.exists() else data.folder / name
     rules = token_rules(dictionary, config.metrics.aligner, config.metrics.token_eos == "include")
     return token_detection_cells(decodes, uncertainty, rules, evaluation)
 

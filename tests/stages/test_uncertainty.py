@@ -47,7 +47,7 @@ def settings(root: Path, *overrides: str) -> PipelineConfig:
 def example_store(tmp_path: Path) -> Path:
     """Write the store of the example in the documentation."""
     text = (ROOT / "docs" / "write_a_store.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python.*?\n(.*?)```", text, flags=re.DOTALL)
+    code, *_ = re.findall(r"```python.*?\n(.*?)```", text, flags=re.DOTALL)
     path = tmp_path / "toy store.h5"
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=True)
     return path
