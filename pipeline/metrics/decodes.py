@@ -165,7 +165,7 @@ def _read_decode(store: Store, task: TaskConfig, member_runs: Mapping[str, str])
         data=settings.corpus,
         runs=joined_runs(runs),
         members=len(store.members),
-        signature=str(store.attributes.get("signature", "")),
+        signature=str(store.attributes.get("signature") or _unsigned(store)),
         roles=" ".join(settings.roles),
         task_label=task.label or "",
         family=task.family,
@@ -182,6 +182,14 @@ def _read_decode(store: Store, task: TaskConfig, member_runs: Mapping[str, str])
         store.originals(),
         runs,
     )
+
+
+def _unsigned(store: Store) -> str:
+    """The signature of a store without one, as other toolkits write them."""
+    names = {"task": "task", "test_set": "set", "ensemble": "ensemble"}
+    known = {short: store.attributes.get(name, "") for name, short in names.items()}
+    known |= {"regime": store.regime, "combination": store.combination}
+    return "|".join(f"{name}:{value}" for name, value in known.items())
 
 
 def by_key(items: Iterable[_Item], decode_of: Callable[[_Item], Decode]) -> list[list[_Item]]:

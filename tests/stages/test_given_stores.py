@@ -78,7 +78,12 @@ def test_store_of_other_code_comes_to_the_tables_without_torch(script: Path, tmp
 
     with (tmp_path / "results" / "tables" / "results.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "other" and row["value"]]
-    assert {row["test_set"] for row in rows} == {"other"}
+    of_detection = {
+        row["column"] for row in rows if row["table"] == "beyond:sentence-error-detection"
+    }
+    assert {"prex_entropy_s", "prex_rmi_c", "expr_rmi_s"} <= of_detection
+    assert all(row["low"] for row in rows if row["table"] == "beyond:performance")
+    assert all(row["signature"].startswith("task:other|set:other|ensemble:other|") for row in rows)
     assert (tmp_path / "results" / "report" / "index.html").is_file()
 
 
@@ -171,7 +176,15 @@ def test_all_stores_of_a_model_are_evaluated_together(tmp_path: Path):
     single = _cells(tmp_path / "results", ensemble="single")
     assert isinstance(single["novel", "bleu", "bleu"], float)
     tables(_settings(tmp_path))
-    assert (tmp_path / "results" / "tables" / "all_tables.tex").is_file()
+    with (tmp_path / "results" / "tables" / "results.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["value"]]
+    shown = {(row["table"], row["metric"], row["ensemble"]) for row in rows}
+    assert {
+        ("beyond:performance", "nll", "toy"),
+        ("beyond:performance", "bleu", "single"),
+        ("beyond:sentence-error-detection", "prr", "toy"),
+        ("beyond:ood-detection", "roc_auc", "toy"),
+    } <= shown
 
 
 def test_baseline_may_also_be_listed_as_a_store(tmp_path: Path):
