@@ -49,15 +49,9 @@ def _each(text: str, holds: Callable[[Any], bool]) -> Any:
     return _rule(f"{text}, or a list of such values", all_hold)
 
 
-def _files() -> Any:
-    """Declare a setting that is null, the path of a file or a list of paths."""
-
-    def holds(value: Any) -> bool:
-        files = value if isinstance(value, list) else [value]
-        is_list = bool(files) and all(isinstance(file, str) and file for file in files)
-        return value is None or is_list
-
-    return _rule("null, a file or a list of files", holds, default=None)
+def _are_files(value: Any) -> bool:
+    files = value if isinstance(value, list) else [value]
+    return value is None or (bool(files) and all(isinstance(file, str) and file for file in files))
 
 
 def _is_number(value: Any) -> bool:
@@ -69,8 +63,8 @@ class IoConfig:
     """The paths that a stage reads and writes."""
 
     root: str = MISSING
-    store: Any = _files()
-    baseline: Any = _files()
+    store: Any = _rule("null, a file or a list of files", _are_files, default=None)
+    baseline: Any = _rule("null, a file or a list of files", _are_files, default=None)
     out: str | None = _rule("null or a folder", lambda value: value != "", default=None)
     member_stores: list[str] = field(default_factory=list)
 
