@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from omegaconf import MISSING
 
-from pipeline.run.settings import CONF, PipelineConfig, TestSetConfig
+from pipeline.run.settings import CONF, PipelineConfig, ScoresConfig, TestSetConfig
 
 _LINE = re.compile(
     r"^(?P<indent> *)(?P<key>[\w-]+):(?: +(?P<value>[^#\s].*?))?(?: +# (?P<comment>.*))?$"
@@ -50,6 +50,9 @@ def page() -> str:
         if name == "task":
             lines += ["### A test set", str(TestSetConfig.__doc__)]
             lines += _table(TestSetConfig, "task.test_sets.ROLE", [])
+        if name == "metrics":
+            lines += ["### An external score", str(ScoresConfig.__doc__)]
+            lines += _table(ScoresConfig, "metrics.scores.NAME", [])
         for group in groups:
             lines += _options(group, chosen)
     lines += ["## hydra/launcher", "Where the parts of a stage run."]

@@ -1,4 +1,4 @@
-"""Scores of sentences from elsewhere, such as human judgements or COMET, read from TSV files."""
+"""External scores of sentences, such as human judgements or COMET, read from TSV files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from pipeline.run.settings import ScoresConfig
 _log = logging.getLogger(__name__)
 _ID, _SCORE, _HYPOTHESIS = "sentence_id", "score", "hypothesis"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _EXAMPLES = 3  # of the names that a message lists
 
 
 @dataclass(frozen=True)
 class ExternalScores:
-    """One kind of score, of the 1-best hypotheses of some decodes.
+    """One kind of external score, of the 1-best hypotheses of some decodes.
 
     values: store -> [sentence], as in the file, NaN for a sentence that was not scored.
     sha256: store -> digest of its file.
@@ -131,9 +132,12 @@ def _some(names: Sequence[str]) -> str:
 def _read_file(path: Path, decode: Decode) -> FloatArray:
     """The scores of one file, [sentence]; NaN for a sentence that was not scored."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 ({error}). Convert it to UTF-8.") from None
+    if text.startswith(_BYTE_ORDER_MARK):
+        _log.info("%s: a byte-order mark was removed", path)
+    lines = text.removeprefix(_BYTE_ORDER_MARK).removesuffix("\n").split("\n")
     rows = [line.split("\t") for line in lines]
     if _ID in rows[0] or _SCORE in rows[0] or len(rows[0]) > 1:
         return _by_id(path, rows, decode)

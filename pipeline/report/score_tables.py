@@ -1,4 +1,4 @@
-"""Tables of scores from elsewhere: how measures rank sentences by them, and their means."""
+"""Tables of external scores: how measures rank sentences by them, and their means."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def measures_and_scores(cells: pd.DataFrame) -> Table:
     labels = ("Task", "Test set", "Decoder", "Score", "Measure")
     return Table(
         "beyond:scores",
-        "Measures of uncertainty against scores from elsewhere",
+        "Measures of uncertainty against external scores",
         (tuple(Heading(name) for name in (*labels, *(name for name, _ in _COLUMNS.values()))),),
         tuple(row for key, block in blocks for row in _rows(key, list(block), index)),
         (
@@ -73,7 +73,7 @@ def mean_scores(cells: pd.DataFrame) -> Table:
     ]
     return Table(
         "beyond:mean-scores",
-        "Mean scores from elsewhere",
+        "Mean external scores",
         (tuple(Heading(name) for name in ("Task", "Test set", "Decoder", *scores)),),
         tuple(rows),
         ("The mean over the sentences that were scored, in the unit of the score.",),

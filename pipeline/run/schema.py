@@ -308,7 +308,7 @@ class UncertaintyConfig:
 
 @dataclass
 class ScoresConfig:
-    """Scores of sentences from elsewhere: their files, and whether a higher score is better."""
+    """External scores of sentences: their files, and whether a higher score is better."""
 
     files: str = MISSING
     higher_is_better: bool = MISSING

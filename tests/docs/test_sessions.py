@@ -16,6 +16,7 @@ from tests.docs.pages import SHELL, Block, blocks, split
 SESSIONS = {
     "tutorial.md": None,
     "write_a_store.md": None,
+    "scores.md": "write_a_store.md",
     "your_own_measure.md": "write_a_store.md",
     "your_own_model.md": None,
     "prex_expr.md": None,

@@ -31,7 +31,7 @@ class TaskEvidence:
     `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
     out-of-domain test sets are compared with. `quality` scores sentences, and `seed` is used to
     draw subsets of members. `rules` are those of the measures; figures that compute measures at
-    further settings use them too. `scores` are scores from elsewhere.
+    further settings use them too. `scores` are external scores.
     """
 
     task: str

@@ -72,7 +72,7 @@ def score_curves(evidence: TaskEvidence) -> Sheet:
     the decode; PRR does not depend on this choice.
     """
     return Sheet(
-        "Rejection curves against scores from elsewhere",
+        "Rejection curves against external scores",
         "Mean distance from the best score that remains when the most uncertain sentences are "
         "replaced by sentences with the best score (B = 1), and the gain over random order. "
         "Oracle: the sentences with the worst score are replaced first. Random: the expectation.",

@@ -1,4 +1,4 @@
-"""Files of scores from elsewhere: both forms, and what is refused."""
+"""Files of external scores: both forms, and what is refused."""
 
 from __future__ import annotations
 
