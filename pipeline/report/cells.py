@@ -17,7 +17,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 
 _log = logging.getLogger(__name__)
 
-_CORRELATION = "kendall_"  # of a measure with a score, in names of metrics
+_CORRELATION = "kendall_"  # of a measure with an external score, in names of metrics
 _NUMBERS = ("value", "spread", "low", "high")
 _COUNTS = ("n", "groups", "members")
 _COLUMNS = tuple(field.name for field in fields(Cell))
@@ -108,12 +108,12 @@ class CellIndex:
 
     @cached_property
     def scores(self) -> list[str]:
-        """The names of the scores from elsewhere that measures were compared with."""
+        """The names of the external scores that measures were compared with."""
         return list(
             dict.fromkeys(
                 cell.metric.removeprefix(_CORRELATION)
                 for cell in self.cells
-                if cell.metric.startswith(_CORRELATION)
+                if cell.metric.startswith(_CORRELATION) and cell.metric != cell.column
             )
         )
 

@@ -41,7 +41,7 @@ def measures_and_scores(cells: pd.DataFrame) -> Table:
             "Values are positive where more uncertain sentences have worse scores, whether higher "
             "or lower scores are better.",
             "PRR: prediction rejection ratio; 100 is the order of the scores, 0 random order. "
-            "Kendall: tau-b. Pearson: for the variance of probabilities, that of its logarithm.",
+            "Kendall: tau-b.",
             "One hypothesis per sentence (B = 1), with length normalisation.",
             BEST_NOTE.format(group="column for a score and decoder"),
         ),
