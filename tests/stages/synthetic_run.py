@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hydra import compose, initialize_config_dir
 
 from pipeline.metrics.evaluation import read_replicates
 from pipeline.run.artifacts import PartFolder
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import PipelineConfig
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics
 from stages.metrics import metrics
 from tests.artifacts import made_by
+from tests.composed_settings import composed_settings
 
 WORDS = ["a", "b", "c", "d", "e"]
 N = 12
@@ -25,11 +25,9 @@ FORCED = "random_init.teacher_forcing.help"
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        fixed = [f"io.root='{root}'", "metrics.resamples=50", "tracking=off"]
-        composed = compose("pipeline", [*fixed, *overrides])
-    composed.report.figures = {}  # other tests draw them
-    return typed(composed)
+    # Other tests draw the figures.
+    fixed = [f"io.root='{root}'", "metrics.resamples=50", "tracking=off", "~report.figures"]
+    return composed_settings(*fixed, *overrides)
 
 
 class SyntheticRun:

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.artifacts import Artifact
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import PipelineConfig
 from stages.prepare import prepare
+from tests.composed_settings import composed_settings
 from tests.prepared_rows import read_rows
 
 ROLES = (
@@ -41,20 +41,16 @@ FILES = {
 
 
 def _settings(root: Path, packages: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        settings = compose(
-            "pipeline",
-            [
-                "data.test_sentences=8",
-                "data.dev_sentences=6",
-                "data.train_sentences=null",
-                "data.near_duplicate_jaccard=1",
-                "data.vocabulary_size=100",
-                *overrides,
-            ],
-        )
-    settings.io.root, settings.data.packages = str(root), str(packages)
-    return typed(settings)
+    return composed_settings(
+        f"io.root='{root}'",
+        f"data.packages='{packages}'",
+        "data.test_sentences=8",
+        "data.dev_sentences=6",
+        "data.train_sentences=null",
+        "data.near_duplicate_jaccard=1",
+        "data.vocabulary_size=100",
+        *overrides,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.cell import Cell, write_cells
@@ -16,10 +15,11 @@ from pipeline.report.paper_tables import LAYOUTS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.files import write_json
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import PipelineConfig
 from stages.tables import tables
 from stages.uncertainty import uncertainty
 from tests.artifacts import list_files
+from tests.composed_settings import composed_settings
 from tests.stages.synthetic_run import FORCED, SyntheticRun
 
 LABELS = ["tab:nmt-bleu-asr-wer", "tab:sequence-error-detection", "tab:ood-detection"]
@@ -31,8 +31,7 @@ def my_table(cells: pd.DataFrame) -> Table:
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        return typed(compose("pipeline", [f"io.root='{root}'", "tracking=off", *overrides]))
+    return composed_settings(f"io.root='{root}'", "tracking=off", *overrides)
 
 
 @pytest.fixture

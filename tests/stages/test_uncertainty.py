@@ -12,17 +12,17 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, PipelineError, StoreError
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.files import read_json
 from pipeline.run.locks import exclusive_lock
-from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
+from pipeline.run.settings import ROOT, PipelineConfig
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.token import token_statistics
 from stages.uncertainty import uncertainty
 from tests.artifacts import made_by
+from tests.composed_settings import composed_settings
 
 WITHOUT_TORCH = """
 import runpy, sys
@@ -39,8 +39,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return typed(compose("pipeline", [f"io.root={root}", *overrides]))
+    return composed_settings(f"io.root={root}", *overrides)
 
 
 @pytest.fixture
