@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.decoding.diversity import diversity_report
+from pipeline.decoding.diversity_report import diversity_report
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Part, plan_parts, shard_of
 from pipeline.ensembles import (
@@ -21,7 +22,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.code import code_digest
 from pipeline.run.jobs import run_parts, run_shards
-from pipeline.run.settings import PipelineConfig, TestSetConfig, implementation
+from pipeline.run.settings import DecodeConfig, PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +35,7 @@ def decode(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task
     prepared = Prepared(root / "prepare" / task.name, task.source_language, task.target_language)
     chosen = chosen_ensembles(config.ensemble, root / "train" / task.name)
-    search = implementation(config.decode._target_, "decode._target_")
-    code = code_digest("decode", *ensemble_functions(config.ensemble), search)
+    code = code_digest("decode", *ensemble_functions(config.ensemble), *_plug_in(config.decode))
     inputs = Inputs(prepared, chosen.by_name, config.decode, config.dump, code)
     inputs.check_vocabularies()
     test_sets = _test_sets(config, prepared)
@@ -44,6 +44,16 @@ def decode(config: PipelineConfig) -> None:
         _decode_all(config, inputs, plan)
     else:
         _decode_one(config, inputs, plan)
+
+
+def _plug_in(decode: DecodeConfig) -> list[Callable[..., Any]]:
+    """The search function, unless it is among the deps of this stage in dvc.yaml.
+
+    Those import torch, which takes seconds, although all parts may be complete.
+    """
+    if decode._target_.startswith("pipeline.decoding."):
+        return []
+    return [implementation(decode._target_, "decode._target_")]
 
 
 def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> None:

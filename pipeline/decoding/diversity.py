@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,12 @@ import torch
 from torch import Tensor
 
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.inputs import Inputs
 from pipeline.decoding.model import ScoringModel
 from pipeline.decoding.scoring import teacher_forced
 from pipeline.decoding.test_set import Dictionary, Sentence, batches, read_test_set
-from pipeline.ensembles import Ensemble
-from pipeline.errors import DataError, PipelineError
+from pipeline.errors import PipelineError
 from pipeline.fairseq_bridge.members.member import FairseqMember
-from pipeline.run.files import digest, file_sha256, read_json
 from pipeline.run.settings import DecodeConfig
-
-_log = logging.getLogger(__name__)
 
 # Two members whose log-probs never differ by more are the same model up to rounding.
 _SAME_NATS = 1e-4
@@ -31,54 +24,6 @@ _SAME_NATS = 1e-4
 _LOWEST_NATS = -1000.0
 # Enough for two significant digits, and measured within seconds.
 _MAX_SENTENCES = 200
-
-
-def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
-    """The content of diversity.json; the file `path` is reused if it is up to date.
-
-    Raises PipelineError if two members are the same model.
-    """
-    ensembles = [ensemble for ensemble in inputs.ensembles.values() if len(ensemble.members) > 1]
-    if not inputs.prepared.has("dev.jsonl"):
-        folder = inputs.prepared.folder
-        _log.info("%s: no dev.jsonl, so the diversity of members is not measured", folder)
-        return {"made_from": None, "ensembles": {}}
-    dev = inputs.prepared.file("dev.jsonl")
-    models = [
-        [(member.name, member.model_sha256) for member in ensemble.members]
-        for ensemble in ensembles
-    ]
-    dictionaries = [file for ensemble in ensembles for file in inputs.dictionaries(ensemble)]
-    made_from = digest(
-        inputs.code,
-        models,
-        [inputs.decode.device, inputs.decode.dtype],
-        [file_sha256(file) for file in dictionaries],
-        file_sha256(dev),
-    )
-    if path.is_file():
-        with suppress(DataError):  # a damaged report is made again
-            report: dict[str, Any] = read_json(path, "decode")
-            if report.get("made_from") == made_from:
-                return report
-    measured = {ensemble.name: _diversity_of(inputs, ensemble, dev) for ensemble in ensembles}
-    return {"made_from": made_from, "ensembles": measured}
-
-
-def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, Any]:
-    torch.set_num_threads(1)
-    source, target, loaders = inputs.loaders(ensemble)
-    report = diversity_on(dev, loaders, (source, target), inputs.decode)
-    if report["tokens"]:
-        _log.info(
-            "%s: on dev, members disagree on %.1f %% of %d tokens; mean divergence %.3f nats per "
-            "token",
-            ensemble.name,
-            report["disagreement_percent"],
-            report["tokens"],
-            report["kl_nats"],
-        )
-    return report
 
 
 def diversity_on(

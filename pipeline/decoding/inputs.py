@@ -127,10 +127,10 @@ class Inputs:
 
     def shard_labels(self, part: Part) -> list[str]:
         """Values of setting `part` for the shards of a part; [] if one job decodes all of it."""
-        from pipeline.decoding.test_set import read_test_set
-
         if self.decode.shards == 1:
             return []
+        from pipeline.decoding.test_set import read_test_set
+
         n_sentence = len(read_test_set(self.prepared.test_set(part.test_set)))
         n_block = ceil(n_sentence / self.decode.part_sentences)
         return [shard.label(part.name) for shard in shards(self.decode.shards, n_block)]

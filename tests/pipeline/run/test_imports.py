@@ -1,4 +1,4 @@
-"""Imports: stages after decoding need neither torch nor Hydra, and fairseq hides no setting."""
+"""Imports: no torch or Hydra before a stage needs it, and fairseq hides no setting."""
 
 import subprocess
 import sys
@@ -26,6 +26,13 @@ print([name for name in {FOREIGN} if name in sys.modules], end="")
 def test_evaluation_packages_import_neither_models_nor_runners() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]", "")
+
+
+def test_decode_and_sweep_start_without_torch() -> None:
+    """A refused setting is reported, and complete results are reused, within a second."""
+    code = "import sys, stages.decode, stages.sweep; print('torch' in sys.modules, end='')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "False"), done.stderr
 
 
 def test_fairseq_registers_no_name_that_conf_uses() -> None:
