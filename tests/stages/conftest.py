@@ -13,5 +13,5 @@ from tests.stages.trained_members import prepare_and_train
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a root folder with prepared data and two random members."""
     root = tmp_path_factory.mktemp("out puts: 日本")
-    prepare_and_train(root)
+    prepare_and_train(root, has_dev=True)
     return root

@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 
 import torch
-from hydra import compose, initialize_config_dir
 
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
 from pipeline.fairseq_bridge.models.weights import save_weights
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.files import file_sha256, write_json
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import PipelineConfig
 from pipeline.store import validate
 from stages.decode import decode
 from tests.artifacts import list_files, made_by
+from tests.composed_settings import composed_settings
 
 SMALL = [
     "experiment=laptop",
@@ -29,10 +29,7 @@ SMALL = [
 
 
 def settings(root: Path, *overrides: str) -> PipelineConfig:
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
-        composed = compose("pipeline", [*SMALL, *overrides])
-    composed.io.root = str(root)
-    return typed(composed)
+    return composed_settings(f"io.root='{root}'", *SMALL, *overrides)
 
 
 UPDATES = (20, 40, 60)
@@ -55,7 +52,12 @@ SEARCHED = [role for role, test_set in TEST_SETS.items() if "search" in test_set
 ONLY_SCORED = [role for role in TEST_SETS if role not in SEARCHED]
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, *, has_dev: bool = False) -> None:
+    """Write test sets of five sentences.
+
+    has_dev: also write a dev set, on which stage decode measures the diversity of the members. To
+    do so, its own process imports torch and fairseq, as the processes of its parts do.
+    """
     (folder / "fairseq").mkdir(parents=True)
     (folder / "test").mkdir()
     for language in ("en", "de"):
@@ -63,7 +65,8 @@ def prepare(folder: Path) -> None:
         (folder / "fairseq" / f"dict.{language}.txt").write_text(words, encoding="utf-8")
     for role in TEST_SETS:
         write_sentences(folder / "test" / f"{role}.jsonl", role in IN_DOMAIN + ONLY_SCORED)
-    write_sentences(folder / "dev.jsonl", has_reference=True)
+    if has_dev:
+        write_sentences(folder / "dev.jsonl", has_reference=True)
     (folder / "data_card.md").write_text("# Card\n", encoding="utf-8")
     write_manifest(folder)
 
@@ -116,9 +119,9 @@ def train(folder: Path, prepared: Path) -> None:
     parts.write_manifest()
 
 
-def prepare_and_train(root: Path) -> None:
+def prepare_and_train(root: Path, *, has_dev: bool = False) -> None:
     """Write test sets of five sentences, and random models of two seeds, three checkpoints each."""
-    prepare(root / "prepare" / "nmt_ende")
+    prepare(root / "prepare" / "nmt_ende", has_dev=has_dev)
     train(root / "train" / "nmt_ende", root / "prepare" / "nmt_ende")
 
 
