@@ -193,7 +193,8 @@ def _markdown_row(verdict: Verdict) -> list[str]:
         escape_markdown(verdict.label),
         f"**{verdict.verdict}**{reason}",
         escape_markdown(verdict.difference),
-        f"{verdict.n_supporting} for, {verdict.n_contradicting} against, of {verdict.n_set}",
+        f"{verdict.n_supporting} for, {verdict.n_contradicting} against, of {verdict.n_set}: "
+        f"{escape_markdown(', '.join(verdict.test_sets))}",
         verdict.compared,
         escape_markdown(verdict.claim.source),
     ]

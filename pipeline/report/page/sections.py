@@ -161,7 +161,8 @@ def _sets(verdict: Verdict) -> str:
     if verdict.n_set == 0:
         return ""
     return (
-        f"{verdict.n_set} test set{'s' if verdict.n_set > 1 else ''}: "
+        f"{verdict.n_set} test set{'s' if verdict.n_set > 1 else ''} "
+        f"({', '.join(verdict.test_sets)}): "
         f"{verdict.n_supporting} for and {verdict.n_contradicting} against the claim, by their own "
         "intervals"
     )

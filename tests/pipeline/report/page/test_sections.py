@@ -58,7 +58,7 @@ def test_a_verdict_is_shown_with_difference_test_sets_and_reason() -> None:
     assert (first.task, second.task) == ("EN-DE", "")
     assert first.findings == [
         "Difference 0.250 [0.100, 0.400] nats per token",
-        "2 test sets: 1 for and 0 against the claim, by their own intervals",
+        "2 test sets (a, b): 1 for and 0 against the claim, by their own intervals",
     ]
     assert second.findings == ["task asr was not run"]
 
