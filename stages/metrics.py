@@ -28,7 +28,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import provenance
 from pipeline.run.files import write_json
-from pipeline.run.settings import PipelineConfig, implementations
+from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import SUBSET
 from stages.uncertainty import uncertainty
 
@@ -58,6 +58,12 @@ def _evaluate(config: PipelineConfig) -> None:
     root, task = Path(config.io.root), config.task.name
     measured = root / "uncertainty" / task
     evaluation = task_evaluation(config)
+    if 1 not in iterate_values(config.uncertainty.beam):
+        _log.warning(
+            "uncertainty.beam: does not include 1 (got %s), so that there is no error detection, "
+            "which uses the best hypothesis only. Add 1.",
+            config.uncertainty.beam,
+        )
     parts = Artifact(root / "decode" / task, "decode").parts()
     measures = Artifact(measured, "uncertainty", required=False)
     measures.check(parts)

@@ -34,16 +34,17 @@ def tables(config: PipelineConfig) -> None:
     """
     if config.io.out is not None:
         with results_of_tasks(config) as (inside, tasks):
-            _write(inside, tasks)
+            _write(inside, tasks_with_cells(Path(inside.io.root) / "metrics", tasks))
         return
-    dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))
-    _write(config, list(dict.fromkeys([*dag["tasks"], config.task.name])))
+    of_dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))["tasks"]
+    # A task of one's own may be run by hand, without those of the demo.
+    asked = of_dag if config.task.name in of_dag else [config.task.name]
+    _write(config, tasks_with_cells(Path(config.io.root) / "metrics", asked, of_dag))
 
 
-def _write(config: PipelineConfig, all_tasks: list[str]) -> None:
+def _write(config: PipelineConfig, tasks: list[str]) -> None:
     root, report = Path(config.io.root), config.report
     metrics = root / "metrics"
-    tasks = tasks_with_cells(metrics, all_tasks)
     inputs = {name: digest for task in tasks for name, digest in _checked_inputs(root, task)}
     cells = read_cells(metrics / task / "cells.csv" for task in tasks)
     draws = read_draws([metrics / task / "draws.parquet" for task in tasks])

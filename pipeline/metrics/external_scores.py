@@ -98,7 +98,8 @@ def _read_kind(
         example = next(map(str, parts_of_file), "there is no decode by search")
         raise DataError(
             f"{key}: no decode of {task} has a file of scores ({setting.files}; for example "
-            f"{example}). Write one file per decode, or remove metrics.scores.{name}."
+            f"{example}). Write one file per decode, with {{part}} in {key}, or remove "
+            f"metrics.scores.{name}."
         )
     for path, parts in present.items():
         if len(parts) > 1:
@@ -139,6 +140,11 @@ def _read_file(path: Path, decode: Decode) -> FloatArray:
         _log.info("%s: a byte-order mark was removed", path)
     lines = text.removeprefix(_BYTE_ORDER_MARK).removesuffix("\n").split("\n")
     rows = [line.split("\t") for line in lines]
+    if len(rows[0]) == 1 and _SCORE in lines[0] and lines[0].strip() != _SCORE:
+        raise DataError(
+            f"{path}: columns must be separated by tabs (got the first line {lines[0]!r}). "
+            "Write a .tsv file."
+        )
     if _ID in rows[0] or _SCORE in rows[0] or len(rows[0]) > 1:
         return _by_id(path, rows, decode)
     return _by_line(path, rows, len(decode.texts))

@@ -93,7 +93,7 @@ def extra_cells(
             if not used.any():
                 yield replace(cell, reason=replicates[0].why_not_scorable)
                 continue
-            values = [_number(name, metric(*decode.scored_texts(used))) for decode in replicates]
+            values = [_user_value(name, metric, decode, used) for decode in replicates]
             cell = replace(
                 cell, n=int(used.sum()), signature=evaluation.signed(cell, f"metric:{name}")
             )
@@ -103,7 +103,14 @@ def extra_cells(
                 yield replace(cell, reason=f"{name} gave no finite number")
 
 
-def _number(name: str, value: object) -> float:
+def _user_value(name: str, metric: UserMetric, decode: Decode, used: NDArray[np.bool_]) -> float:
+    try:
+        value = metric(*decode.scored_texts(used))
+    except Exception as error:
+        raise DataError(
+            f"metrics.extra_metrics.{name}: failed on {decode.path} ({type(error).__name__}: "
+            f"{error}). It must be a function of hypotheses and references."
+        ) from error
     if isinstance(value, int | float | np.integer | np.floating):
         return float(value)
     raise DataError(

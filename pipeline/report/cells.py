@@ -37,10 +37,10 @@ _WHY_ABSENT = {
 }
 
 
-def tasks_with_cells(folder: Path, tasks: Sequence[str]) -> list[str]:
-    """The tasks that have a folder {folder}/{task}; a warning names the tasks that have none.
+def tasks_with_cells(folder: Path, tasks: Sequence[str], others: Sequence[str] = ()) -> list[str]:
+    """The tasks that have a folder {folder}/{task}; a warning names the `tasks` that have none.
 
-    Raises DataError if no task has such a folder.
+    `others` are included if they have one. Raises DataError if none of the `tasks` has.
     """
     absent = [task for task in tasks if not (folder / task).is_dir()]
     if len(absent) == len(tasks):
@@ -49,7 +49,8 @@ def tasks_with_cells(folder: Path, tasks: Sequence[str]) -> list[str]:
         )
     if absent:
         _log.warning("%s: has no cells of %s. Tables omit these tasks.", folder, ", ".join(absent))
-    return [task for task in tasks if task not in absent]
+    also = [task for task in others if task not in tasks and (folder / task).is_dir()]
+    return [*(task for task in tasks if task not in absent), *also]
 
 
 def read_cells(paths: Iterable[Path]) -> pd.DataFrame:

@@ -17,6 +17,10 @@ from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
 
 # Metrics that compare a measure with errors or with another test set.
 _DETECTION = {"prr": "Sentence error detection", "roc_auc": "Out-of-domain detection"}
+_OWN_METRICS = (
+    "Metrics of metrics.extra_metrics have no interval: they are called once per decode, with all "
+    "of its sentences."
+)
 _BEST_OF_SET = BEST_NOTE.format(group="test set")
 
 
@@ -56,7 +60,7 @@ def performance(cells: pd.DataFrame) -> Table:
         "Predictive performance on test sets beyond the paper",
         (tuple(Heading(text) for text in headings),),
         tuple(rows),
-        (_BEST_OF_SET,),
+        (_BEST_OF_SET, *([] if METRICS.keys() >= {*metrics} else [_OWN_METRICS])),
     )
 
 
@@ -93,7 +97,7 @@ def ood_detection(cells: pd.DataFrame) -> Table:
 
 
 def own_measures(cells: pd.DataFrame) -> Table:
-    """PRR and ROC-AUC of the measures of uncertainty.extra_measures, on every test set."""
+    """PRR and ROC-AUC of a user's own measures, on every test set."""
     index = CellIndex(cells)
     own = [
         cell
@@ -120,7 +124,7 @@ def own_measures(cells: pd.DataFrame) -> Table:
     names = ("Task", "Test set", "Model", "Detected", "T", "B", "Length norm.")
     return Table(
         "beyond:own-measures",
-        "Measures of uncertainty.extra_measures: PRR and ROC-AUC in percent",
+        "Measures of the user: PRR and ROC-AUC in percent",
         (tuple(Heading(text) for text in (*names, *measures)),),
         tuple(rows),
     )

@@ -77,7 +77,15 @@ def verdicts(
     `reason` says why. Raises ConfigError for a claim whose tables have no cells of its metrics.
     """
     judge = _Judge(CellIndex(cells), draws, replicates)
-    return [verdict for name, claim in claims.items() for verdict in judge.verdicts(name, claim)]
+    of_claims = {name: judge.verdicts(name, claim) for name, claim in claims.items()}
+    if untested := [name for name, verdicts_on in of_claims.items() if not verdicts_on]:
+        _log.info(
+            "%d claims are not tested, since the tasks of this run have no cells that they are "
+            "about: %s",
+            len(untested),
+            ", ".join(untested),
+        )
+    return [verdict for verdicts_on in of_claims.values() for verdict in verdicts_on]
 
 
 class _Judge:
@@ -117,9 +125,6 @@ class _Judge:
                 if of_paper and chosen is others:
                     label += ", further test sets"
                 verdicts.append(self._verdict(name, claim, label, chosen))
-        if not verdicts:
-            tasks = " or ".join(dict.fromkeys(key.task for key in keys))
-            _log.info("claim %s is not tested, since task %s was not run", name, tasks)
         return verdicts
 
     def _beyond_paper(self, task: str, keys: Sequence[Key]) -> list[Key]:

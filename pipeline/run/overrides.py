@@ -168,5 +168,6 @@ def _check_only_machine_keys(overrides: list[Override]) -> None:
             raise ConfigError(
                 f"{override.key_or_group}: cannot be set together with from_config, which gives "
                 f"every setting except {', '.join(MACHINE_KEYS)} and hydra "
-                f"(got {override.input_line}). Leave out one of the two."
+                f"(got {override.input_line}). Leave out one of the two, or give this setting to "
+                "stages.compose, which writes the file."
             )

@@ -252,6 +252,8 @@ def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
     value = OmegaConf.select(config, key, throw_on_resolution_failure=False) if key else None
     if text.startswith(("Key False (bool)", "Key True (bool)")):
         return f"{key}: a name must be a text. {_QUOTE}"
+    if "is not a subclass of" in text and key:
+        return f"{key}: must have settings of its own, {key}.NAME=VALUE (got {plain(value)!r})."
     if "is not a ListConfig" in text:
         return f"{key}: must be a list (got {plain(value)!r})."
     return f"{key or 'configuration'}: {text} (got {plain(value)!r})."

@@ -212,3 +212,16 @@ def test_without_scores_the_tables_have_no_rows(run: ScoredRun) -> None:
     frame = read_cells([run.root / "metrics" / "nmt_ende" / "cells.csv"])
     assert measures_and_scores(frame).rows == mean_scores(frame).rows == ()
     assert mean_scores(pd.DataFrame(columns=frame.columns)).rows == ()
+
+
+def test_columns_that_are_not_separated_by_tabs_are_named(run: ScoredRun) -> None:
+    path = run.files / f"{PREX}.tsv"
+    path.write_text("sentence_id,score\n" + "".join(f"{i},0.5\n" for i in range(N)))
+    with pytest.raises(DataError, match=rf"{PREX}\.tsv: columns must be separated by tabs"):
+        run.cells(*run.overrides())
+
+
+def test_a_score_needs_settings_of_its_own(run: ScoredRun) -> None:
+    message = r"^metrics\.scores\.da: must have settings of its own, .*\(got 'da\.tsv'\)\.$"
+    with pytest.raises(ConfigError, match=message):
+        run.cells("+metrics.scores.da=da.tsv")

@@ -179,3 +179,17 @@ def test_measures_of_another_decode_are_refused(run: SyntheticRun) -> None:
 def test_metric_that_returns_no_number_is_refused(run: SyntheticRun) -> None:
     with pytest.raises(DataError, match=r"extra_metrics\.words: did not return a number"):
         run.cells("+metrics.extra_metrics.words=builtins.zip")
+
+
+def test_a_metric_of_the_user_that_fails_is_named(run: SyntheticRun) -> None:
+    with pytest.raises(DataError, match=r"extra_metrics\.words: failed on .*store\.h5 \(TypeError"):
+        run.cells("+metrics.extra_metrics.words=builtins.abs")
+
+
+def test_without_the_best_hypothesis_alone_there_is_no_error_detection(
+    run: SyntheticRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.cells()
+    assert "no error detection" not in caplog.text
+    run.cells("uncertainty.beam=5")
+    assert "uncertainty.beam: does not include 1 (got 5), so that there is no error" in caplog.text

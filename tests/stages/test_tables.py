@@ -153,3 +153,19 @@ def test_case_2_tables_of_a_single_member_have_numbers_or_reasons(tmp_path: Path
     assert all(row["value"] or row["reason"] for row in rows)
     reasons = {row["reason"] for row in rows if row["ensemble"] == "single"}
     assert "one member: no spread" in reasons
+
+
+def test_tasks_of_the_demo_that_were_not_run_are_no_business_of_a_task_of_ones_own(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables(settings(root, "task.name=nmt_ende"))
+    assert "has no cells of nmt_enfr, asr" in caplog.text
+    caplog.clear()
+    for stage in ("metrics", "prepare", "decode"):
+        (root / stage / "nmt_ende").rename(root / stage / "en_es")
+    figures = root / "metrics" / "en_es" / "figures"
+    (figures / "nmt_ende_figures.json").rename(figures / "en_es_figures.json")
+    cells = root / "metrics" / "en_es" / "cells.csv"
+    cells.write_text(cells.read_text(encoding="utf-8").replace("nmt_ende", "en_es"), "utf-8")
+    tables(settings(root, "task.name=en_es"))
+    assert "has no cells" not in caplog.text

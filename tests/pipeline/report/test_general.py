@@ -47,6 +47,7 @@ def test_performance_has_quality_nll_and_own_metrics_of_each_model(frame_of: Mak
     assert [heading.text for heading in table.header[0]] == [
         *("Task", "Test set", "Model", "BLEU", "NLL, nats per token", "my_metric")
     ]
+    assert any("metrics.extra_metrics have no interval" in note for note in table.notes)
     assert shown(table) == {
         ("EN-ES", "news", "single"): [20.0, None, None],
         ("EN-ES", "news", "random_init PrEx"): [22.0, 1.5, 7.0],
