@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from pipeline.run.settings import DataConfig, UnitsConfig
 VOCABULARY_FILE = "units.vocab"
 # sentencepiece keeps all text in memory. An evenly spaced sample of a larger corpus suffices.
 _MAX_TEXTS = 4_000_000
+# sentencepiece's reason; its last number counts the characters and the control symbols.
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 def evenly_spaced(texts: Iterable[str], n_text: int, max_texts: int = _MAX_TEXTS) -> Iterator[str]:
@@ -60,6 +63,11 @@ def learn_subwords(
         )
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2].strip()
+        if too_small := _TOO_SMALL.search(reason):
+            raise ConfigError(
+                f"{size_key}: must be at least {too_small[1]}, since each character of the "
+                f"training text is a subword (got {vocabulary_size}). Increase it."
+            ) from None
         raise ConfigError(
             f"{size_key}: does not suit the training text (got {vocabulary_size}: {reason}). "
             f"Choose another size."

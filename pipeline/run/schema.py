@@ -86,7 +86,8 @@ class SpeechDataConfig:
     shortest_seconds: float = _at_least(0.025)
     longest_seconds: float = _above(0)
     unit_kind: str = _one_of("bpe", "unigram", "word")
-    vocabulary_size: int = _at_least(32)
+    # a-z, 0-9, the apostrophe, the mark of a word's beginning, and three control symbols.
+    vocabulary_size: int = _at_least(41)
 
 
 @dataclass

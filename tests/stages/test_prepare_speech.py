@@ -167,6 +167,16 @@ def test_librispeech_folder_is_prepared(write_audio: WriteAudio, tmp_path: Path)
     assert [row["n_frame"] for row in rows] == [50 + 10 * number for number in range(10)]
 
 
+def test_vocabulary_size_is_refused_before_test_sets_are_read(
+    write_audio: WriteAudio, tmp_path: Path
+) -> None:
+    overrides = _user_speech(tmp_path, write_audio)
+    overrides += ["data.speech.unit_kind=bpe", f"data.speech.test='{tmp_path / 'absent'}'"]
+    for size in (40, 5000):
+        with pytest.raises(ConfigError, match=rf"^data\.speech\.vocabulary_size: .*got {size}"):
+            prepare(_settings(tmp_path / "out", *overrides, f"data.speech.vocabulary_size={size}"))
+
+
 def test_bad_audio_keeps_its_row_in_a_test_set_and_is_dropped_from_training(
     write_audio: WriteAudio, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ _OTHER_AUDIO_SUFFIXES = (
     *(".shn", ".webm", ".wma", ".wv"),
 )
 NO_AUDIO = "transcript without audio"
+NOT_SCORED = "not scored"
 
 
 def read_audio_folder(folder: Path, name: str) -> SpeechCorpus:

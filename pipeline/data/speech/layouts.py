@@ -12,6 +12,7 @@ from pipeline.data.folders import matching
 from pipeline.data.lines import iterate_lines
 from pipeline.data.speech.corpus import (
     NO_AUDIO,
+    NOT_SCORED,
     SpeechCorpus,
     Utterance,
     audio_files,
@@ -158,7 +159,7 @@ def read_common_voice(tsv: Path, name: str) -> SpeechCorpus:
 _SECONDS = r"(\d+\.?\d*|\.\d+)"
 _SEGMENT = re.compile(rf"(\S+)\s+(\S+)\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s+<[^>]*>)?(?:\s+(.*))?")
 _COMMENT = ";;"
-_NOT_SCORED = "ignore_time_segment_in_scoring"
+_IGNORED = "ignore_time_segment_in_scoring"
 
 
 def read_stm(folder: Path, name: str, language: str | None = None) -> SpeechCorpus:
@@ -167,7 +168,7 @@ def read_stm(folder: Path, name: str, language: str | None = None) -> SpeechCorp
     Of a recording with several channels, the one that the line names is used. Marks of NIST become
     words, or are removed, and are counted. Segments without a recording, or excluded from scoring,
     are left out and recorded. A group is a recording. Raises DataError if a line is malformed, or
-    if a segment ends before it starts.
+    if a segment does not end after it starts.
     """
     recordings = _recordings(folder)
     unread = {Path(file).stem: reason for file, reason in other_audio(folder).items()}
@@ -178,15 +179,20 @@ def read_stm(folder: Path, name: str, language: str | None = None) -> SpeechCorp
             if line.startswith(_COMMENT) or not line.strip():
                 continue
             segment = _SEGMENT.fullmatch(line.strip())
-            if segment is None or not float(segment[3]) < float(segment[4]) < inf:
+            if segment is None or float(segment[4]) == inf:
                 raise DataError(
                     f"{stm}, line {number}: must be recording, channel, speaker, start, end and "
                     f"words (got {line[:60]!r}). Correct the line."
                 )
             recording, channel, start, end, words = segment.groups()
+            if float(start) >= float(end):
+                raise DataError(
+                    f"{stm}, line {number}: the segment must end after it starts (got start "
+                    f"{start} and end {end}). Correct the times."
+                )
             where = f"{stm.relative_to(folder).as_posix()}, line {number}"
-            if (words or "").strip().lower() == _NOT_SCORED:
-                left_out[where] = "not scored"
+            if (words or "").strip().lower() == _IGNORED:
+                left_out[where] = NOT_SCORED
             elif recording not in recordings:
                 left_out[where] = unread.get(recording, NO_AUDIO)
             else:

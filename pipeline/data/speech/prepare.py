@@ -13,7 +13,7 @@ from pipeline.data.speech.prepared import (
     write_test_set,
     write_training_set,
 )
-from pipeline.data.speech.sets import make_speech_sets
+from pipeline.data.speech.sets import SpeechSource, make_speech_sets
 from pipeline.data.task_subwords import write_learnt_model
 from pipeline.run.settings import PipelineConfig, TaskConfig
 
@@ -21,8 +21,10 @@ from pipeline.run.settings import PipelineConfig, TaskConfig
 def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, Any]]:
     """Fill the folder of a speech task; returns its data card, and facts for its manifest."""
     task, speech = config.task, config.data.speech
-    sets = make_speech_sets(config.data, task, config.seed)
-    model = learn_speech_subwords(speech, sets.train)
+    source = SpeechSource(config.data, config.seed, task.source_language)
+    # Before the test sets are downloaded or synthesised, so that an unsuitable size stops early.
+    model = learn_speech_subwords(speech, source.train)
+    sets = make_speech_sets(source, task)
     transcripts = (model.subwords(row.reference or "") for row in sets.train.utterances)
     write_learnt_model(folder, model, [task.target_language], transcripts)
     training = [

@@ -21,7 +21,7 @@ from pipeline.data.speech.audio import (
     read_audio,
     writing_features,
 )
-from pipeline.data.speech.corpus import SpeechCorpus, Utterance
+from pipeline.data.speech.corpus import NOT_SCORED, SpeechCorpus, Utterance
 from pipeline.data.subwords import SentencePieceModel
 from pipeline.data.task_subwords import learn_subwords, learn_words
 from pipeline.data.text.test_sets import Row
@@ -221,11 +221,15 @@ class _Tally:
                 f"{self._corpus.folder}: no utterance with sound for the {self._name} set of "
                 f"{self._corpus.name} (of {self.counts['utterances_read']}). Give other speech."
             )
-        if self.faults:
-            source, reason = next(iter(self.faults.items()))
+        if n_ignored := self.counts[NOT_SCORED]:
+            _log.info(
+                "%s: segments that the corpus excludes from scoring: %d", self._name, n_ignored
+            )
+        faults = [(file, reason) for file, reason in self.faults.items() if reason != NOT_SCORED]
+        if faults:
             _log.warning(
                 "%s: %d left out or without sound, the first is %s (%s)",
-                self._name, len(self.faults), source, reason,
+                self._name, len(faults), *faults[0],
             )  # fmt: skip
         return PreparedSet(
             self._corpus,

@@ -36,12 +36,11 @@ class SpeechSets:
     absent: dict[str, str]
 
 
-def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSets:
+def make_speech_sets(source: SpeechSource, task: TaskConfig) -> SpeechSets:
     """Read or synthesise the corpus of each set, no larger than the settings allow.
 
     Raises DataError or MachineError if a corpus is not available.
     """
-    source = SpeechSource(data, seed, task.source_language)
     sets = SpeechSets(source.train, source.dev(), {}, {})
     for name, test_set in task.test_sets.items():
         kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
@@ -51,7 +50,7 @@ def make_speech_sets(data: DataConfig, task: TaskConfig, seed: int) -> SpeechSet
             sets.absent[name] = corpus
             _log.warning("test set %s is absent: %s", name, corpus)
         else:
-            sets.test[name] = _sampled(corpus, data.test_sentences, f"{seed}:{name}")
+            sets.test[name] = _sampled(corpus, source.data.test_sentences, f"{source.seed}:{name}")
     return sets
 
 
@@ -110,7 +109,8 @@ class SpeechSource:
     def _users_part(self, part: str) -> SpeechCorpus:
         """Return the utterances of the training corpora whose words hash to a part.
 
-        The utterances of a part that has a corpus of its own go to the training set.
+        The utterances of a part that has a corpus of its own go to the training set. What the
+        reader left out is recorded with the training set, and not once per part.
         """
         corpus = self._users_corpus
         kept = []
@@ -118,7 +118,8 @@ class SpeechSource:
             drawn = part_of(utterance.reference or utterance.source)
             if (drawn if drawn in self._held_out else "train") == part:
                 kept.append(utterance)
-        return replace(corpus, utterances=kept)
+        left_out = corpus.left_out if part == "train" else {}
+        return replace(corpus, utterances=kept, left_out=left_out)
 
     @cached_property
     def _users_corpus(self) -> SpeechCorpus:

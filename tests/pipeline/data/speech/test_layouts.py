@@ -125,9 +125,19 @@ def test_stm_is_read(tmp_path: Path, write_audio: WriteAudio) -> None:
         "eval.stm, line 3": "not scored",
         "eval.stm, line 5": "transcript without audio",
     }
-    (tmp_path / "eval.stm").write_text("EN2002a 1 X 5.0 4.0 backwards\n")
+    (tmp_path / "eval.stm").write_text("EN2002a 1 X 5.0\n")
     with pytest.raises(DataError, match=r"eval\.stm, line 1: must be recording, channel"):
         read_speech(tmp_path, "AMI")
+
+
+@pytest.mark.parametrize("end", ["4.0", "5.0"])
+def test_stm_segment_must_end_after_it_starts(
+    tmp_path: Path, write_audio: WriteAudio, end: str
+) -> None:
+    write_audio(tmp_path / "a.wav", 9)
+    (tmp_path / "a.stm").write_text(f"a 1 s 0 1 fine\na 1 s 5.0 {end} backwards\n")
+    with pytest.raises(DataError, match=rf"line 2: .* end after .* start 5\.0 and end {end}\)"):
+        read_speech(tmp_path, "mine")
 
 
 def test_stm_names_channel_and_marks_of_each_segment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -11,13 +12,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipeline.data.speech.corpus import SpeechCorpus, Utterance
+from pipeline.data.speech.corpus import NO_AUDIO, NOT_SCORED, SpeechCorpus, Utterance
 from pipeline.data.speech.prepared import (
     REQUIRED_CHARACTERS,
     learn_speech_subwords,
     write_test_set,
 )
 from pipeline.data.task_subwords import learn_subwords, learn_words
+from pipeline.errors import ConfigError
 from pipeline.run.settings import SpeechDataConfig
 from tests.pipeline.data.speech.conftest import WriteAudio
 
@@ -43,6 +45,44 @@ def test_subwords_are_of_the_chosen_kind(kind: str) -> None:
     }
     same = [name for name, make in expected.items() if make().vocabulary() == units.vocabulary()]
     assert same == [kind]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_vocabulary_without_room_for_the_characters_is_refused(kind: str) -> None:
+    # The 37 required characters, the mark of a word's beginning and three control symbols.
+    for more, least in (("", 41), ("ñé", 43)):
+        texts = [f"{text} {more}".strip() for text in TEXTS]
+        corpus = SpeechCorpus("n", "l", "d", Path(), [Utterance("x.wav", text) for text in texts])
+        speech = SpeechDataConfig(unit_kind=kind, vocabulary_size=least)
+        assert len(learn_speech_subwords(speech, corpus).vocabulary()) == least - 3
+        speech.vocabulary_size -= 1
+        with pytest.raises(ConfigError) as error:
+            learn_speech_subwords(speech, corpus)
+        assert str(error.value) == (
+            f"data.speech.vocabulary_size: must be at least {least}, since each character of the "
+            f"training text is a subword (got {least - 1}). Increase it."
+        )
+
+
+def test_segments_that_are_not_scored_are_no_warning(
+    tmp_path: Path, write_audio: WriteAudio, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_audio(tmp_path / "a.wav", 1)
+    left_out = {"a.stm, line 1": NOT_SCORED, "a.stm, line 2": NOT_SCORED}
+    for more, warnings in (
+        ({}, []),
+        ({"a.stm, line 3": NO_AUDIO}, ["1 left out or without sound, the first is a.stm, line 3"]),
+    ):
+        caplog.clear()
+        corpus = SpeechCorpus(
+            "n", "l", "d", tmp_path, [Utterance("a.wav", "seven")], left_out=left_out | more
+        )
+        with caplog.at_level(logging.INFO):
+            size = write_test_set(tmp_path, "X", corpus, SPEECH, learn_words(TEXTS))
+        assert size.counts[NOT_SCORED] == 2
+        assert "X: segments that the corpus excludes from scoring: 2" in caplog.messages
+        found = [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING]
+        assert [message.partition(": ")[2].partition(" (")[0] for message in found] == warnings
 
 
 @pytest.mark.parametrize("groups_of", [None, "meetings"])
