@@ -36,6 +36,7 @@ def check_relations(config: PipelineConfig) -> None:
             f"data.min_words: must be at most data.max_words={config.data.max_words} "
             f"(got {config.data.min_words})."
         )
+    _check_name("task.name", config.task.name, "task")
     _check_test_sets(config)
     decode = config.decode
     if decode.n_best is not None and decode.n_best > decode.beam:
@@ -83,6 +84,14 @@ def _as_name(corpus: str) -> str:
     return re.sub(r"[^\w]+", "-", corpus.casefold()).strip("-")
 
 
+def _check_name(key: str, name: str, owner: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{key}: a name must consist of letters, digits, hyphens and underscores, since "
+            f"folders have it (got {name!r}). Rename the {owner}."
+        )
+
+
 def _check_test_sets(config: PipelineConfig) -> None:
     """One set is the baseline, and a name or a role in the paper belongs to one set."""
     test_sets = config.task.test_sets
@@ -99,11 +108,7 @@ def _check_test_sets(config: PipelineConfig) -> None:
         )
     of_role: dict[str, str] = {}
     for name, test_set in test_sets.items():
-        if not _NAME.fullmatch(name):
-            raise ConfigError(
-                f"task.test_sets.{name}: a name must consist of letters, digits, hyphens and "
-                "underscores, since folders have it. Rename the test set."
-            )
+        _check_name(f"task.test_sets.{name}", name, "test set")
         for role in dict.fromkeys((name, *test_set.roles)):
             if role in of_role:
                 raise ConfigError(

@@ -248,7 +248,9 @@ def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
         parent = OmegaConf.select(schema(), parent_key) if parent_key else schema()
         if isinstance(parent, DictConfig):
             where = parent_key or "The configuration"
-            return unknown_key_message(key, [str(name) for name in parent], where)
+            name = key.rpartition(".")[2]
+            message = unknown_key_message(key, [str(choice) for choice in parent], where)
+            return message + _hint_of_package(parent_key.replace(".", "/"), name)
     value = OmegaConf.select(config, key, throw_on_resolution_failure=False) if key else None
     if text.startswith(("Key False (bool)", "Key True (bool)")):
         return f"{key}: a name must be a text. {_QUOTE}"
@@ -257,6 +259,13 @@ def _schema_message(error: OmegaConfBaseException, config: DictConfig) -> str:
     if "is not a ListConfig" in text:
         return f"{key}: must be a list (got {plain(value)!r})."
     return f"{key or 'configuration'}: {text} (got {plain(value)!r})."
+
+
+def _hint_of_package(group: str, name: str) -> str:
+    """Return a hint about the first line of an option that sets keys outside of its group."""
+    if not group or not (CONF / group).is_dir() or name not in list(schema()):
+        return ""
+    return f" If a file in {group}/ sets {name}, its first line must be '# @package _global_'."
 
 
 def _mask(node: DictConfig, prefix: str, visible: tuple[str, ...]) -> None:

@@ -219,7 +219,7 @@ def test_absent_set_has_a_reason_and_librispeech_provides_it(
 
 
 def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
-    help_packages: Path, tmp_path: Path
+    help_packages: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     prefix = tmp_path / "mine: 日本"
     lines: dict[str, list[str]] = {"en": [], "de": []}
@@ -252,6 +252,7 @@ def test_cases_10_12_13_15_test_sets_of_the_user_keep_every_line(
     assert len(rows[6].source_pieces) >= 5000
     absent = Artifact(folder, "prepare").description["absent_sets"]
     assert absent["french-source"] == absent["french-english"] == "my own text has no side in fr"
+    assert "test set french-source is absent: my own text has no side in fr" in caplog.messages
 
 
 def test_distorted_sets_keep_originals_and_documents_if_a_sentence_cannot_be_changed(

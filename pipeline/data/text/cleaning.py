@@ -32,6 +32,12 @@ RULES = {
     "other_language": "a side whose words speak for the language of another side",
     "duplicate": "a pivot side that was kept before",
 }
+# What `align` drops before these rules: units of a TMX file, or other paragraphs.
+_ALL_LANGUAGES = "all_languages"
+_COUNT_OF_RULE = {
+    _ALL_LANGUAGES: "paragraphs_without_all_languages",
+    **{rule: f"dropped_{rule}" for rule in RULES},
+}
 _SETTING = re.compile(r"data\.(\w+)")
 _EXAMPLES, _EXAMPLE_CHARACTERS = 3, 100
 
@@ -75,37 +81,63 @@ def clean(
 def strictest_rule(rules: CleaningRules, counts: Mapping[str, int]) -> str:
     """Name the rule that dropped most sentences, with its count and its settings.
 
-    `counts` are those of `clean`. Empty if no rule dropped any.
+    `counts` are those of `align` and `clean`. Empty if no rule dropped any.
     """
-    rule = max(RULES, key=lambda rule: counts[f"dropped_{rule}"])
-    n_dropped = counts[f"dropped_{rule}"]
+    rule, n_dropped = _strictest(counts)
     if not n_dropped:
         return ""
-    limits = _SETTING.sub(lambda match: f"{match[0]}={getattr(rules, match[1])}", RULES[rule])
-    return f"the rule {rule} dropped {n_dropped} of {counts['read']} sentences ({limits})"
+    if rule == _ALL_LANGUAGES:
+        limits = "units or paragraphs that lack text in one of the languages"
+    else:
+        limits = _SETTING.sub(lambda match: f"{match[0]}={getattr(rules, match[1])}", RULES[rule])
+    return f"the rule {rule} dropped {n_dropped} of {_n_read(counts)} sentences ({limits})"
+
+
+def _strictest(counts: Mapping[str, int]) -> tuple[str, int]:
+    """Return the rule that dropped most, and its count."""
+    rule = max(_COUNT_OF_RULE, key=lambda rule: counts[_COUNT_OF_RULE[rule]])
+    return rule, counts[_COUNT_OF_RULE[rule]]
+
+
+def _n_read(counts: Mapping[str, int]) -> int:
+    """Return the number of sentences; a paragraph that lacks a language counts as one."""
+    return counts["read"] + counts[_COUNT_OF_RULE[_ALL_LANGUAGES]]
 
 
 def warn_if_most_is_dropped(
     corpus: Corpus, languages: list[str], rules: CleaningRules, counts: Mapping[str, int]
 ) -> None:
-    """Log a warning with examples if `clean` dropped more than half of a corpus.
+    """Log a warning with examples if more than half of a corpus was dropped.
 
-    The corpus is read again, up to the last example.
+    `counts` are those of `align` and `clean`. The corpus is read again, up to the last example.
     """
-    if 2 * counts["kept"] >= counts["read"]:
+    n_read = _n_read(counts)
+    if 2 * counts["kept"] >= n_read:
         return
-    rule = max(RULES, key=lambda rule: counts[f"dropped_{rule}"])
-    aligned = align(corpus.paragraphs(), languages, Counter())
-    dropped = (sentence for sentence, broken in _judged(aligned, rules) if broken == rule)
-    examples = [
-        " / ".join(side[:_EXAMPLE_CHARACTERS] for side in sentence.text.values())
-        for sentence in islice(dropped, _EXAMPLES)
-    ]
+    examples = islice(_dropped(corpus, languages, rules, _strictest(counts)[0]), _EXAMPLES)
     _log.warning(
         "%s: %d of %d sentences were dropped; %s. Examples: %s",
-        *(corpus.name, counts["read"] - counts["kept"], counts["read"]),
+        *(corpus.name, n_read - counts["kept"], n_read),
         *(strictest_rule(rules, counts), "; ".join(map(repr, examples))),
     )
+
+
+def _dropped(
+    corpus: Corpus, languages: list[str], rules: CleaningRules, rule: str
+) -> Iterator[str]:
+    """Yield the sides of what a rule dropped; with their languages if some are missing."""
+    if rule == _ALL_LANGUAGES:
+        for paragraph in corpus.paragraphs():
+            sides = {language: paragraph.sentences.get(language) for language in languages}
+            if not all(sides.values()):
+                yield " / ".join(
+                    f"{language}: {side[0][:_EXAMPLE_CHARACTERS] if side else '(no text)'}"
+                    for language, side in sides.items()
+                )
+        return
+    for sentence, broken in _judged(align(corpus.paragraphs(), languages, Counter()), rules):
+        if broken == rule:
+            yield " / ".join(side[:_EXAMPLE_CHARACTERS] for side in sentence.text.values())
 
 
 def _judged(

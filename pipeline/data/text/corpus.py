@@ -41,6 +41,7 @@ class Corpus:
     `languages` are those of the requested languages that it has. `paragraphs()` reads the corpus
     again from the beginning. `has_documents`: pages are documents, not blocks of lines, and serve
     as groups when intervals are resampled. `counts`: what was found or changed while it was read.
+    `too_rare`: language -> in how many units it is, if these are too few to be one of `languages`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Corpus:
     paragraphs: Callable[[], Iterator[Paragraph]]
     has_documents: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
+    too_rare: Mapping[str, str] = field(default_factory=dict)
 
 
 class AlignedSentence(NamedTuple):
@@ -78,14 +80,21 @@ def align(
 ) -> Iterator[AlignedSentence]:
     """Yield the sentences of those paragraphs that have equally many in all languages.
 
-    Adds the numbers of paragraphs read, paragraphs dropped and sentences to `counts`.
+    Adds the numbers of paragraphs read, paragraphs dropped and sentences to `counts`. A unit of a
+    TMX file is a paragraph of one sentence.
     """
-    for name in ("paragraphs_read", "paragraphs_with_unequal_sentence_counts", "sentences"):
+    for name in (
+        *("paragraphs_read", "paragraphs_without_all_languages"),
+        *("paragraphs_with_unequal_sentence_counts", "sentences"),
+    ):
         counts[name] += 0
     for paragraph in paragraphs:
         counts["paragraphs_read"] += 1
         sides = [paragraph.sentences.get(language, []) for language in languages]
-        if not sides[0] or len({len(side) for side in sides}) != 1:
+        if not all(sides):
+            counts["paragraphs_without_all_languages"] += 1
+            continue
+        if len({len(side) for side in sides}) != 1:
             counts["paragraphs_with_unequal_sentence_counts"] += 1
             continue
         counts["sentences"] += len(sides[0])

@@ -146,7 +146,7 @@ def _held_out(
         )
         counts |= {step: dict(numbers) for step, numbers in steps.items()}
         if text.train is None or is_imported(data):  # else `_fill` warns
-            warn_if_most_is_dropped(text.main, languages, rules, counts["clean_held_out"])
+            warn_if_most_is_dropped(text.main, languages, rules, _both(counts, "held_out"))
     separate = {"test": (text.test, n_test), "dev": (text.dev, data.dev_sentences)}
     sets = {"test": drawn.test, "dev": drawn.dev}
     for name, (corpus, max_sentences) in separate.items():
@@ -209,7 +209,12 @@ def _fill(
     cleaned = clean(aligned, rules, steps["clean_train"])
     train.write(_apart(cleaned, held_out_pages, near_duplicates, steps["split"]))
     counts |= {step: dict(numbers) for step, numbers in steps.items()}
-    warn_if_most_is_dropped(corpus, train.languages, rules, counts["clean_train"])
+    warn_if_most_is_dropped(corpus, train.languages, rules, _both(counts, "train"))
+
+
+def _both(counts: Mapping[str, Counts], sentences: str) -> Counts:
+    """Return the counts of `align` and `clean`."""
+    return {**counts[f"align_{sentences}"], **counts[f"clean_{sentences}"]}
 
 
 def _apart(
@@ -247,8 +252,9 @@ def _refuse_empty_sets(
 ) -> None:
     for name, sentences in sets.items():
         if not sentences:
-            cleaned = counts.get("clean_train" if name == "train" else "clean_held_out")
-            rule = strictest_rule(rules, cleaned) if cleaned else ""
+            step = "train" if name == "train" else "held_out"
+            is_cleaned = f"clean_{step}" in counts
+            rule = strictest_rule(rules, _both(counts, step)) if is_cleaned else ""
             raise DataError(
                 f"{text.main.name}: no sentence is left for the {name} set"
                 f"{f': {rule}' if rule else ''}. Change the settings that are named, or the sizes "

@@ -92,10 +92,9 @@ def _test_sets(
                 sentences=own.sentences,
                 has_documents=own.corpus.has_documents,
             )
-        elif reason := reason_absent(
-            test_set, parallel.text.test_languages, parallel.text.test_name
-        ):
-            absent.setdefault(name, reason)
+        elif name not in absent and (reason := reason_absent(test_set, corpus)):
+            absent[name] = reason
+            _log.warning("test set %s is absent: %s", name, reason)
         if name in absent:
             continue
         if rows := make_rows(test_set, text):

@@ -49,16 +49,6 @@ class TaskText:
         assert corpus is not None  # ensured by the checks of the configuration
         return corpus
 
-    @property
-    def test_languages(self) -> frozenset[str]:
-        """The languages that every test sentence has."""
-        return (self.test or self.main).languages
-
-    @property
-    def test_name(self) -> str:
-        """The name of the corpus of the test sentences."""
-        return (self.test or self.main).name
-
 
 def read_task_text(data: DataConfig, pair: tuple[str, str], languages: set[str]) -> TaskText:
     """Read the text that `data.source` names, in the pair and the other `languages` it has.

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pipeline.data.subwords import SubwordModel
-from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.corpus import AlignedSentence, Corpus
 from pipeline.run.settings import TaskConfig, TestSetConfig, implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
@@ -83,10 +83,15 @@ def languages_needed(task: TaskConfig) -> set[str]:
     return languages
 
 
-def reason_absent(test_set: TestSetConfig, languages: frozenset[str], corpus: str) -> str | None:
-    """Say why a set cannot be made from sentences in `languages`; None if it can."""
-    lacking = {test_set.language, test_set.reference_language} - languages - {None}
-    return f"{corpus} has no side in {sorted(map(str, lacking))[0]}" if lacking else None
+def reason_absent(test_set: TestSetConfig, corpus: Corpus) -> str | None:
+    """Say why a set cannot be made from sentences of a corpus; None if it can."""
+    sides = {test_set.language, test_set.reference_language} - corpus.languages - {None}
+    if not sides:
+        return None
+    lacking = min(map(str, sides))
+    if lacking in corpus.too_rare:
+        return f"{corpus.name}: {corpus.too_rare[lacking]}"
+    return f"{corpus.name} has no side in {lacking}"
 
 
 # The functions that the registry of kinds names. Each makes the rows of a set from sentences.

@@ -48,6 +48,12 @@ def read_user_files(name: str, where: str, needed: list[str], wanted: list[str])
     paths = {language: _find(where, language) for language in dict.fromkeys([*needed, *wanted])}
     for language in needed:
         if paths[language] is None:
+            if (ending := _ending(where, needed)) is not None:
+                prefix = where.removesuffix(ending)
+                raise DataError(
+                    f"{where}: the file of one language (found {', '.join(_similar(prefix))}). "
+                    f"Leave out {ending}, since {prefix} stands for the files of all languages."
+                )
             found = ", ".join(_similar(where)) or "nothing"
             raise DataError(
                 f"{where}: no text in {language} (found {found}). "
@@ -179,9 +185,16 @@ def _read_tmx(name: str, path: Path, needed: list[str], wanted: list[str]) -> Co
     languages = frozenset({*needed, *frequent})
     traces = {language: traces[language] for language in sorted(languages)}
     counts = _reported(traces, {language: f"{path}, {language}" for language in traces})
-    return _corpus(
+    corpus = _corpus(
         name, languages, lambda: iterate_translation_units(path, languages), n_unit, None, counts
     )
+    rare = {
+        language: f"{language} is in {n_with[language]} of {n_usable} units with "
+        f"{' and '.join(needed)}; nine in ten are needed"
+        for language in wanted
+        if language not in languages
+    }
+    return replace(corpus, too_rare=rare)
 
 
 def _corpus(
@@ -220,6 +233,13 @@ def _similar(where: str) -> list[str]:
         return []
     paths = sorted(begin.parent.glob(f"{glob.escape(begin.name[:-1])}*"))
     return [path.name for path in paths[:_MOST_NAMES]]
+
+
+def _ending(where: str, languages: list[str]) -> str | None:
+    """Return the code, with .gz, that ends the path of a file; None if there is no such file."""
+    endings = [f".{language}{gz}" for language in languages for gz in ("", ".gz")]
+    is_file = "{lang}" not in where and Path(where).is_file()
+    return next((ending for ending in endings if is_file and where.endswith(ending)), None)
 
 
 def _find(where: str, language: str) -> Path | None:

@@ -110,6 +110,20 @@ def test_hostile_yaml_in_a_folder_of_ones_own_is_one_sentence(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["data", "task"])
+def test_task_without_its_first_line_is_told_which_line_is_missing(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "mine.yaml").write_text(f"{name}: {{}}\n")
+    with pytest.raises(ConfigError) as refused:
+        check_overrides([f"--config-dir={tmp_path}", "task=mine"])
+    assert str(refused.value).startswith(f"task.{name}: no such setting.")
+    assert str(refused.value).endswith(
+        f" If a file in task/ sets {name}, its first line must be '# @package _global_'."
+    )
+
+
 def test_options_of_a_folder_of_ones_own_are_found(tmp_path: Path) -> None:
     (tmp_path / "uncertainty").mkdir()
     (tmp_path / "uncertainty" / "mine.yaml").write_text("defaults: [default]\nbeam: 3\n")

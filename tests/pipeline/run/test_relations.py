@@ -53,6 +53,13 @@ def test_both_sides_of_a_translation_need_different_codes() -> None:
     assert composed_settings("task=asr").task.target_language == "en"
 
 
+@pytest.mark.parametrize("name", ["en es", "en/es", "..", ""])
+def test_name_of_a_task_is_one_of_a_folder(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^task\.name: a name must consist of .*Rename the task"):
+        composed_settings(f"task.name='{name}'")
+    assert composed_settings("task.name='en-日本_2'").task.name == "en-日本_2"
+
+
 def test_baseline_is_in_domain() -> None:
     tested = next(iter(composed_settings().task.test_sets))
     key = f"task.test_sets.{tested}.in_domain"

@@ -89,7 +89,7 @@ def test_names_of_the_demo_are_kept_and_a_name_of_the_user_is_never_changed() ->
         (["+task.test_sets.PRM={kind: typos, corpus: x}"], r"PRM is a name or role of permuted"),
         (
             ["+task.test_sets={a/b: {kind: typos, corpus: x}}"],
-            r"test_sets\.a/b: a name must consist of",
+            r"test_sets\.a/b: a name must consist of .* \(got 'a/b'\)\. Rename the test set",
         ),
         (
             ["data.source=files", "data.train=t", "data.corpus=Typos"],

@@ -22,7 +22,7 @@ from pipeline.data.text.cleaning import (
     warn_if_most_is_dropped,
 )
 from pipeline.data.text.cleaning import clean as clean_one_by_one
-from pipeline.data.text.corpus import AlignedSentence, Corpus, Paragraph
+from pipeline.data.text.corpus import AlignedSentence, Corpus, Paragraph, align
 from pipeline.data.text.debian_corpora import read_game_dialogue
 from pipeline.run.settings import DataConfig
 
@@ -137,6 +137,25 @@ def test_loss_of_more_than_half_of_a_corpus_is_a_warning_with_rule_count_and_exa
         "(words of the pivot side outside data.min_words=3 to data.max_words=12). Examples: "
     )
     assert [f"word {number} " in warning for number in range(4)] == [True, True, True, False]
+
+
+def test_units_that_lack_a_language_are_part_of_the_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kept = [_sentence(f"Open door {name} now", f"Tür {name} nun öffnen") for name in "abcd"]
+    lacking = [AlignedSentence("page", {"de": f"Satz {number}"}) for number in range(4)]
+    short = [_sentence("Two words", "Zwei Wörter")]
+    for rows, is_warned in ((kept + lacking, False), (kept + lacking + short, True)):
+        corpus = _corpus(rows)
+        counts: Counter[str] = Counter()
+        list(clean_one_by_one(align(corpus.paragraphs(), ["de", "en"], counts), LENGTH, counts))
+        warn_if_most_is_dropped(corpus, ["de", "en"], LENGTH, counts)
+        assert bool(caplog.messages) == is_warned
+    assert caplog.messages == [
+        "mine: 5 of 9 sentences were dropped; the rule all_languages dropped 4 of 9 sentences "
+        "(units or paragraphs that lack text in one of the languages). Examples: "
+        "'de: Satz 0 / en: (no text)'; 'de: Satz 1 / en: (no text)'; 'de: Satz 2 / en: (no text)'"
+    ]
 
 
 def test_duplicates_of_the_english_side_are_dropped_except_the_first() -> None:

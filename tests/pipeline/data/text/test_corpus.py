@@ -55,11 +55,19 @@ def test_alignment_keeps_paragraphs_with_equal_counts_and_counts_the_others() ->
     ]
     assert counts == {
         "paragraphs_read": 3,
-        "paragraphs_with_unequal_sentence_counts": 1,
+        "paragraphs_without_all_languages": 1,
+        "paragraphs_with_unequal_sentence_counts": 0,
         "sentences": 3,
     }
-    three_way = align(paragraphs, ["en", "de", "fr"], Counter())
+    counts.clear()
+    three_way = align(paragraphs, ["en", "de", "fr"], counts)
     assert [sentence.page for sentence in three_way] == ["b"]
+    assert counts == {
+        "paragraphs_read": 3,
+        "paragraphs_without_all_languages": 1,
+        "paragraphs_with_unequal_sentence_counts": 1,
+        "sentences": 1,
+    }
 
 
 SENTENCES = [

@@ -136,17 +136,13 @@ def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: 
     assert split["train_dropped_near_duplicate_de"] == 3
 
 
-def test_error_of_an_empty_set_names_the_rule_that_dropped_most(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "mine.en").write_text("".join(f"Sentence {n} of mine\n" for n in range(20)))
-    (tmp_path / "mine.de").write_text("Satz " * 30 + "\n" + "Das ist mein Satz\n" * 19)
-    data = DataConfig(
+def _own_text(folder: Path, train: Path, min_words: int) -> DataConfig:
+    return DataConfig(
         source="files",
         corpus="mine",
-        downloads=str(tmp_path),
-        train=str(tmp_path / "mine"),
-        min_words=5,
+        downloads=str(folder),
+        train=str(train),
+        min_words=min_words,
         max_words=40,
         min_letter_share=0.6,
         max_length_ratio=2.2,
@@ -157,12 +153,54 @@ def test_error_of_an_empty_set_names_the_rule_that_dropped_most(
         train_sentences=None,
         near_duplicate_jaccard=1,
     )
+
+
+def test_error_of_an_empty_set_names_the_rule_that_dropped_most(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mine.en").write_text("".join(f"Sentence {n} of mine\n" for n in range(20)))
+    (tmp_path / "mine.de").write_text("Satz " * 30 + "\n" + "Das ist mein Satz\n" * 19)
+    data = _own_text(tmp_path, tmp_path / "mine", min_words=5)
     task = _task("de")
     train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en"])
     rule = r"the rule word_count dropped 20 of 20 sentences \(words of .* data\.min_words=5 to"
     with pytest.raises(DataError, match=f"no sentence is left for the test set: {rule}"):
         make_parallel_data(data, task, {"en", "de"}, 0, train)
     assert sum("20 of 20 sentences were dropped" in message for message in caplog.messages) == 1
+
+
+def test_units_of_a_memory_that_lack_a_language_of_the_task_are_counted_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Half the English units are British, and the task asks for American English."""
+    path = tmp_path / "memory.tmx"
+    unit = (
+        '<tu><tuv lang="en-{}"><seg>This is text {}</seg></tuv>'
+        '<tuv lang="de"><seg>Das ist Satz {}</seg></tuv></tu>'
+    )
+    for n_american in (18, 1):
+        units = (unit.format("US" if n < n_american else "GB", n, n) for n in range(40))
+        path.write_text(f"<tmx><body>{''.join(units)}</body></tmx>")
+        data = _own_text(tmp_path, path, min_words=3)
+        task = TaskConfig(
+            name="t", source_language="en_US", target_language="de", test_sets=dict(SETS)
+        )
+        train = SpooledSentences(tmp_path / "train.jsonl", ["de", "en_US"])
+        if n_american == 1:
+            with pytest.raises(DataError, match="the rule all_languages dropped 39 of 40 sent"):
+                make_parallel_data(data, task, {"en_US", "de"}, 0, train)
+        else:
+            parallel = make_parallel_data(data, task, {"en_US", "de"}, 0, train)
+            assert parallel.counts["align_train"] == {
+                "paragraphs_read": 40,
+                "paragraphs_without_all_languages": 22,
+                "paragraphs_with_unequal_sentence_counts": 0,
+                "sentences": 18,
+            }
+    warnings = [message for message in caplog.messages if "were dropped" in message]
+    assert len(warnings) == 2
+    assert "the rule all_languages dropped 22 of 40 sentences" in warnings[0]
+    assert "'de: Das ist Satz 18 / en_US: (no text)'" in warnings[0]
 
 
 _NO_DIGITS = str.maketrans("0123456789", "ghijklmnop")

@@ -33,8 +33,8 @@ def test_files_provide_the_pair_and_further_languages(tmp_path: Path) -> None:
     )
     text = read_task_text(data, PAIR, {"fr"})
     assert text.train.languages == {"en", "de"}
-    assert text.test_languages == {"en", "de", "fr"}
-    assert (text.train.name, text.test_name) == ("mine, to train on", "mine")
+    assert text.test.languages == {"en", "de", "fr"}
+    assert (text.train.name, text.test.name) == ("mine, to train on", "mine")
     assert text.dev is None
 
 
@@ -42,7 +42,7 @@ def test_text_that_the_test_set_is_held_out_of_has_the_name_of_the_corpus(tmp_pa
     """The data card showed the test set as a part of 'mine, to train on'."""
     train = _write(tmp_path / "train", {"en": "a\n", "de": "A\n"})
     text = read_task_text(DataConfig(source="files", corpus="mine", train=train), PAIR, set())
-    assert text.main.name == text.test_name == "mine"
+    assert (text.main.name, text.test) == ("mine", None)
 
 
 def test_sacrebleu_provides_the_test_set_and_files_the_rest(
@@ -61,7 +61,7 @@ def test_sacrebleu_provides_the_test_set_and_files_the_rest(
     assert [paragraph.sentences for paragraph in text.test.paragraphs()] == [
         {"en": ["b"], "de": ["B"]}
     ]
-    assert text.test_languages == {"en", "de"}
+    assert text.test.languages == {"en", "de"}
 
 
 LANGUAGES = ["en", "de", "fr"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.data.task_subwords import learn_subwords
-from pipeline.data.text.corpus import AlignedSentence
+from pipeline.data.text.corpus import AlignedSentence, Corpus
 from pipeline.data.text.test_sets import (
     HeldOutText,
     cut_short,
@@ -97,8 +97,11 @@ def test_missing_reference_stays_missing() -> None:
 
 def test_set_in_a_missing_language_is_absent_with_a_reason() -> None:
     settings = config.TestSetConfig(kind="other_side", language="fr")
-    assert reason_absent(settings, frozenset({"en", "fr"}), "mine") is None
-    assert reason_absent(settings, frozenset({"en", "de"}), "mine") == "mine has no side in fr"
+    corpus = Corpus("mine", "", "", {}, frozenset({"en", "de"}), list)  # type: ignore[arg-type]
+    assert reason_absent(settings, corpus) == "mine has no side in fr"
+    assert reason_absent(settings, replace(corpus, languages=frozenset({"en", "fr"}))) is None
+    rare = replace(corpus, too_rare={"fr": "fr is in 1 of 5 units"})
+    assert reason_absent(settings, rare) == "mine: fr is in 1 of 5 units"
 
 
 def test_set_without_a_usable_sentence_is_empty() -> None:

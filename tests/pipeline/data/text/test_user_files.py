@@ -79,6 +79,35 @@ def test_language_of_nearly_all_units_is_one_of_the_translation_memory(tmp_path:
     assert _texts(str(path), "en", "de", "fr") == [{"en": "a", "de": "A", "fr": "á"}] * 9
 
 
+def test_language_of_few_units_is_none_of_the_translation_memory_and_says_why(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.tmx"
+    unit = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv>{}</tu>'
+    french = unit.format('<tuv lang="fr"><seg>á</seg></tuv>')
+    only_french = '<tu><tuv lang="fr"><seg>á</seg></tuv></tu>'
+    path.write_text(f"<tmx><body>{unit.format('') * 4}{french}{only_french}</body></tmx>")
+    corpus = read_user_files("mine", str(path), ["en", "de"], ["es", "fr"])
+    assert corpus.languages == {"en", "de"}
+    assert corpus.too_rare == {
+        "es": "es is in 0 of 5 units with en and de; nine in ten are needed",
+        "fr": "fr is in 1 of 5 units with en and de; nine in ten are needed",
+    }
+
+
+@pytest.mark.parametrize("ending", [".en", ".en.gz", ".pt-BR"])
+def test_path_of_one_file_is_told_to_leave_out_the_code(tmp_path: Path, ending: str) -> None:
+    for code in ("en", "en.gz", "pt-BR"):
+        (tmp_path / f"news.{code}").write_text("a\n")
+    with pytest.raises(DataError) as refused:
+        read_user_files("mine", f"{tmp_path / 'news'}{ending}", ["en", "pt-BR"], [])
+    assert str(refused.value) == (
+        f"{tmp_path / 'news'}{ending}: the file of one language (found news.en, news.en.gz, "
+        f"news.pt-BR). Leave out {ending}, since {tmp_path / 'news'} stands for the files of all "
+        "languages."
+    )
+
+
 @pytest.mark.parametrize(
     ("where", "found"),
     [
