@@ -33,12 +33,18 @@ def performance(cells: pd.DataFrame) -> Table:
         if cell.metric == cell.column and cell.metric not in index.scores
     ]
     metrics = list(dict.fromkeys(cell.metric for cell in own))
+    of_task = {(cell.task, cell.metric): cell.key for cell in own}
     rows: list[Row] = []
     for task, test_set in _test_sets(own):
         keys = [cell.key for cell in own if (cell.task, cell.test_set) == (task, test_set)]
         models = list(dict.fromkeys((key.ensemble, key.hypotheses) for key in keys))
-        # Quality and NLL come from decodes of another regime.
-        of_metric = {key.metric: key for key in keys}
+        # Quality and NLL come from decodes of another regime. A metric that other test sets of the
+        # task have gets a reason.
+        of_metric = {
+            metric: key._replace(test_set=test_set)
+            for (of, metric), key in of_task.items()
+            if of == task
+        } | {key.metric: key for key in keys}
         columns = [
             mark_best(
                 [

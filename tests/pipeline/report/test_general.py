@@ -53,6 +53,12 @@ def test_performance_has_quality_nll_and_own_metrics_of_each_model(frame_of: Mak
         ("EN-ES", "news", "random_init PrEx"): [22.0, 1.5, 7.0],
         ("EN-ES", "talks", "random_init PrEx"): [10.0, None, None],
     }
+    assert list(table.reasons) == [
+        "news has no decode of regime teacher_forcing",
+        "my_metric was not computed for news",
+        "talks has no decode of regime teacher_forcing",
+        "my_metric was not computed for talks",
+    ]
 
 
 @pytest.mark.parametrize(
