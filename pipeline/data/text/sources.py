@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from pipeline.data.text.published_corpora import (
 from pipeline.data.text.user_files import is_empty, read_user_files
 from pipeline.run.settings import DataConfig, TestSetConfig, implementation
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
+
+_log = logging.getLogger(__name__)
 
 # The paper's language pairs, in any direction, hold out the same pages. Their test sentences exist
 # in these languages.
@@ -176,11 +179,19 @@ def first_sentences(
 ) -> list[AlignedSentence]:
     """Return the first sentences of a test set unchanged, including blank and repeated ones.
 
-    Adds the numbers of sentences read and left out to `counts`.
+    Adds the numbers of sentences read and left out to `counts`. Logs a warning if more than half of
+    the units of a TMX file lack a language.
     """
-    sentences = align(corpus.paragraphs(), sorted(corpus.languages), counts)
+    languages = sorted(corpus.languages)
+    sentences = align(corpus.paragraphs(), languages, counts)
     kept = list(islice(sentences, max_sentences))
     counts["dropped_over_the_most"] = sum(1 for _ in sentences)
+    n_lacking, n_read = counts["paragraphs_without_all_languages"], counts["paragraphs_read"]
+    if 2 * n_lacking > n_read:
+        _log.warning(
+            "%s: %d of %d units are left out, since they lack text in one of %s",
+            *(corpus.name, n_lacking, n_read, ", ".join(languages)),
+        )
     return kept
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,20 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from pipeline.data.text.cleaning import CleaningRules
-from pipeline.data.text.sources import OwnSentences, own_sentences, page_limit, read_task_text
+from pipeline.data.text.sources import (
+    OwnSentences,
+    first_sentences,
+    own_sentences,
+    page_limit,
+    read_task_text,
+)
+from pipeline.data.text.user_files import read_user_files
 from pipeline.errors import DataError
 from pipeline.run import settings as config
 from pipeline.run.settings import CONF, DataConfig, typed
 
 PAIR = ("en", "de")
+_LEFT_OUT = "mine: 3 of 5 units are left out, since they lack text in one of de, en"
 
 
 def _write(prefix: Path, sides: Mapping[str, str]) -> str:
@@ -43,6 +52,20 @@ def test_text_that_the_test_set_is_held_out_of_has_the_name_of_the_corpus(tmp_pa
     train = _write(tmp_path / "train", {"en": "a\n", "de": "A\n"})
     text = read_task_text(DataConfig(source="files", corpus="mine", train=train), PAIR, set())
     assert (text.main.name, text.test) == ("mine", None)
+
+
+def test_test_set_of_a_memory_warns_if_most_units_lack_a_language(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = '<tu><tuv lang="en"><seg>a</seg></tuv><tuv lang="de"><seg>A</seg></tuv></tu>'
+    english = '<tu><tuv lang="en"><seg>a</seg></tuv></tu>'
+    for n_english, messages in ((2, []), (3, [_LEFT_OUT])):
+        path = tmp_path / "memory.tmx"
+        path.write_text(f"<tmx><body>{both * 2}{english * n_english}</body></tmx>")
+        counts: Counter[str] = Counter()
+        sentences = first_sentences(read_user_files("mine", str(path), [*PAIR], []), 10, counts)
+        assert (len(sentences), counts["paragraphs_without_all_languages"]) == (2, n_english)
+        assert caplog.messages == messages
 
 
 def test_sacrebleu_provides_the_test_set_and_files_the_rest(
