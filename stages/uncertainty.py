@@ -15,6 +15,7 @@ from pipeline.run.code import provenance
 from pipeline.run.files import new_files
 from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import Store, check_stores, open_store, validate
+from pipeline.uncertainty.checks import inconsistencies
 from pipeline.uncertainty.hypothesis_report import log_hypotheses
 from pipeline.uncertainty.offline import ensemble_decodes, write_measures
 from pipeline.uncertainty.own_measures import HYPOTHESES, SENTENCES
@@ -47,7 +48,7 @@ def uncertainty(config: PipelineConfig) -> None:
         measured = []
         for part, store, members in ensemble_decodes(stores):
             (out / part).mkdir()
-            measured.append(_measure(grid, store, out / part, members))
+            measured.append(_measure(grid, store, out / part, members, folder / part))
     log_hypotheses(measured)
 
 
@@ -67,10 +68,13 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: Any) -> dict[str, Any
     with new_files(out, "io.out") as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))
         members = [stack.enter_context(open_store(path)) for path in config.io.member_stores]
-        return _measure(grid, store, folder, members)
+        return _measure(grid, store, folder, members, out)
 
 
-def _measure(grid: Grid, store: Store, folder: Path, members: list[Store]) -> dict[str, Any]:
+def _measure(
+    grid: Grid, store: Store, folder: Path, members: list[Store], final: Path
+) -> dict[str, Any]:
+    """Write the measures of a store to `folder`, which becomes `final` when the stage ends."""
     checks = write_measures(store, folder, grid, members)
     _log.info(
         "%s: measures of %d sentences (%d without a hypothesis), %d tokens",
@@ -79,8 +83,8 @@ def _measure(grid: Grid, store: Store, folder: Path, members: list[Store]) -> di
         checks["sentences_without_hypothesis"],
         checks["tokens"],
     )
-    if not checks["ok"]:
-        _log.warning("%s: some numbers are inconsistent, see checks.json", store.path)
+    for found in inconsistencies(checks):
+        _log.warning("%s: %s; see %s", store.path, found, final / "checks.json")
     for name, count in checks["sentences_without_own_measure"].items():
         if count:
             _log.warning("%s: %s is NaN in %d sentences with a hypothesis", store.path, name, count)

@@ -21,6 +21,7 @@ from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, t
 from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis, open_store, validate
+from pipeline.store.ranking import first_ranks, is_ranked
 from pipeline.store.statistics import STATISTICS, Array
 from pipeline.text_traces import Traces
 
@@ -88,16 +89,32 @@ def _of_store(
         )
 
     def of_sentence(index: int, max_hypotheses: int) -> list[UnscoredHypothesis]:
+        """The distinct ones among the first `max_hypotheses` of a sentence."""
         first, last = store.hypothesis_offset[index : index + 2]
         last = min(last, first + max_hypotheses)
         offset = store.token_offset[first : last + 1]
         token = store.read("/token/id", offset[0], offset[-1])
         finished = store.read("/hypothesis/finished", first, last)
         bounds = zip(offset[:-1] - offset[0], offset[1:] - offset[0], finished, strict=True)
-        return [
+        hypotheses = [
             UnscoredHypothesis(token[start:stop].tolist(), bool(ended))
             for start, stop, ended in bounds
         ]
+        first_rank = first_ranks([hypothesis.token_id for hypothesis in hypotheses])
+        return [hypotheses[rank] for rank, first in enumerate(first_rank) if first == rank]
+
+    if not is_ranked(store.regime, store.combination):
+        sizes = np.diff(store.hypothesis_offset)
+        repeated = sum(
+            size - len(of_sentence(index, size)) for index, size in enumerate(sizes.tolist())
+        )
+        if repeated:
+            _log.warning(
+                "%s: %d of %d hypotheses repeat another one of their sentence; each is scored once",
+                path,
+                repeated,
+                store.n_hypothesis,
+            )
 
     def of_batch(
         sentences: Sequence[Sentence], combination: str, decode: DecodeConfig

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pipeline.errors import StoreError
 from pipeline.statistics.kernel import fused_statistics
 from pipeline.statistics.posterior import Array, Float64
 from pipeline.store import Store
+from pipeline.store.scores import ScoreComparison, compare_scores
 from pipeline.uncertainty.blocks import TokenBlock, decoding_posteriors
 from pipeline.uncertainty.hypothesis import HypothesisSums
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES, Range
@@ -144,8 +146,6 @@ def _distance(values: Array, low: Float64, high: Float64) -> Float64:
     return np.where(values == nearest, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-# Tolerance between decoding and rescoring, which add up float32 log-probs in different orders.
-_SCORE_TOLERANCE_NATS = 1e-4
 # Error of a difference of two entropies that are stored as float32.
 _SINGLE_PRECISION_NATS = 1e-4
 
@@ -242,10 +242,30 @@ class StoreChecks:
             return {"reason": "the store names no length penalty or no posterior that decoded"}
         expected = sums.logprob[decoding_posteriors(store)[0]] / sums.length**length_penalty
         score = store.read("/hypothesis/score").astype(np.float64)
-        both = np.isfinite(expected) & np.isfinite(score)
-        scale = np.maximum(1.0, np.abs(expected[both]))
-        differences = np.abs(score[both] - expected[both]) / scale
-        wrong = int((differences > _SCORE_TOLERANCE_NATS).sum())
-        wrong += int((score[~both] != expected[~both]).sum())
-        largest = float(differences.max(initial=0.0))
-        return {"largest_relative_difference": largest, "hypotheses_off": wrong, "ok": wrong == 0}
+        comparison = compare_scores(score, expected)
+        return {
+            "largest_relative_difference": comparison.largest,
+            "hypotheses_off": comparison.n_off,
+            "ok": comparison.n_off == 0,
+        }
+
+
+def inconsistencies(report: Mapping[str, Any]) -> Iterator[str]:
+    """Say which numbers of a report are inconsistent, how many and by how much; none if `ok`."""
+    score = report["score"]
+    if not score.get("ok", True):
+        off, largest = score["hypotheses_off"], score["largest_relative_difference"]
+        yield ScoreComparison(report["hypotheses"], off, largest).summary()
+    for name, lowest in report["not_negative"].items():
+        if lowest["negative_tokens"]:
+            count = f"{lowest['negative_tokens']} of {report['tokens']} tokens"
+            yield f"{name} is negative at {count}, down to {lowest['lowest_nats']:.2g} nats"
+    tokens_off = report["recomputed"].get("tokens_off", 0)
+    if tokens_off:
+        largest = report["recomputed"]["largest_difference_nats"]
+        worst = max(largest, key=lambda name: inf if largest[name] is None else largest[name])
+        size = "infinitely" if largest[worst] is None else f"by {largest[worst]:.2g} nats"
+        yield (
+            f"{tokens_off} stored numbers differ from those of the stored distributions, "
+            f"most of all {worst} ({size})"
+        )

@@ -177,7 +177,7 @@ def test_invalid_hypotheses_are_rejected(
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", [make_hypothesis(2)])
         with pytest.raises(StoreError, match=message):
-            store.add_sentence(1, "s", "r", [make_hypothesis(2), spoil(make_hypothesis(2))])
+            store.add_sentence(1, "s", "r", [make_hypothesis(2), spoil(make_hypothesis(2, 1))])
         store.add_sentence(1, "s", "r", [make_hypothesis(2)])
     assert validate(tmp_path / "s.h5") == []
 
@@ -208,7 +208,7 @@ def test_all_hypotheses_must_have_the_same_dump(
         # A rejected sentence does not set the dump.
         with pytest.raises(StoreError, match="same dump"):
             store.add_sentence(
-                0, "s", "r", [make_hypothesis(2), replace(make_hypothesis(2), **first)]
+                0, "s", "r", [make_hypothesis(2), replace(make_hypothesis(2, 1), **first)]
             )
         store.add_sentence(0, "s", "r", [replace(make_hypothesis(2), **first)])
         with pytest.raises(StoreError, match="same dump"):

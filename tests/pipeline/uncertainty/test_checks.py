@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.store import Hypothesis, Store, TokenStatistics
 from pipeline.uncertainty.blocks import HypothesisSummation, token_blocks
-from pipeline.uncertainty.checks import StoreChecks
+from pipeline.uncertainty.checks import StoreChecks, inconsistencies
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -201,3 +201,25 @@ def test_identical_members_are_named(store_of: StoreOf, random_hypothesis: Make)
     differ = [[random_hypothesis(7)], sentences[0]]
     assert report(store_of(differ, n_member=3, vocab_size=8))["identical_members"] == []
     assert report(store_of([[]], n_member=3, vocab_size=8))["identical_members"] == []
+
+
+def test_inconsistent_numbers_are_named_with_their_count_and_extent(store_of: StoreOf) -> None:
+    sound = hypothesis([-2.5] * 4, -2.5)
+    assert list(inconsistencies(report(store_of([[sound]], length_penalty=1.0, **SIZE)))) == []
+    off = hypothesis([-2.5] * 4, -2.75, cross_prex=[2.0, 2.0, 2.0, 1.25])
+    checks = report(store_of([[sound], [off]], length_penalty=1.0, **SIZE))
+    found = list(inconsistencies(checks))
+    assert found[0] == ("1 of 2 scores differ from ln P / length ** length_penalty by up to 10 %")
+    assert "prex_rmi is negative at 1 of 8 tokens, down to -0.25 nats" in found[1:]
+
+
+@pytest.mark.parametrize("shift", [0.5, np.inf])
+def test_the_statistic_that_differs_most_from_the_distributions_is_named(
+    store_of: StoreOf, random_hypothesis: Callable[..., Hypothesis], shift: float
+) -> None:
+    fine = random_hypothesis(0, full="float32")
+    cross = fine.statistics.cross_prex + np.array([0.0, shift, 0.0, 0.0])
+    changed = replace(fine, statistics=replace(fine.statistics, cross_prex=cross))
+    (found,) = inconsistencies(report(store_of([[changed]], n_member=3, vocab_size=8)))
+    assert found.startswith("1 stored numbers differ from those of the stored distributions, most")
+    assert "most of all cross_prex (" in found
