@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -71,6 +72,21 @@ def test_one_store_is_measured_without_torch_and_fairseq(example_store: Path, tm
     table = pd.read_parquet(out / "sequence.parquet")
     assert len(table) == 20 * 4
     assert table["expr_mi_w_c"].notna().all()
+
+
+def test_the_log_names_what_is_inconsistent_and_where_the_checks_are(
+    example_store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    out = tmp_path / "out"
+    with h5py.File(example_store, "r+") as file:
+        file["/hypothesis/score"][0] *= 0.75
+    uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={out}"))
+    (warning,) = [message for message in caplog.messages if "scores" in message]
+    assert warning == (
+        f"{example_store}: 1 of 40 scores differ from ln P / length ** length_penalty by up to "
+        f"25 %; see {out / 'checks.json'}"
+    )
+    assert not json.loads((out / "checks.json").read_text())["ok"]
 
 
 def test_file_that_is_not_a_store_is_refused(tmp_path: Path):

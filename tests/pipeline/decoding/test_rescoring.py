@@ -29,7 +29,7 @@ from pipeline.decoding.test_set import PreparedSentence, Sentence, token_ids
 from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
-from pipeline.store import TokenStatistics, open_store
+from pipeline.store import StoreWriter, TokenStatistics, open_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from tests.decode_to_store import decode_to_store
@@ -136,6 +136,33 @@ def test_hypotheses_of_another_store_are_rescored(
         )
     with pytest.raises(DataError, match=r"a\.h5: not a decode of the same 6 sentences"):
         hypotheses_of_file(HypothesisFile(path, test_set[:-1], None), dictionary, len(dictionary))
+
+
+def test_repeated_samples_of_a_store_are_scored_once(
+    tmp_path: Path,
+    decoder: Any,
+    dictionary: Any,
+    members: Any,
+    sentences: list[Sentence],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = decoder().decode
+    found = beam_search(as_ensemble(members), sentences, "prex", config)
+    size, path = {"n_member": 3, "vocab_size": len(dictionary)}, tmp_path / "samples.h5"
+    with StoreWriter(path, regime="sample", combination="prex", **size) as store:
+        for index, best in enumerate(found):
+            store.add_sentence(index, f"text {index}", None, [best[1], best[0], best[1]])
+    test_set = [PreparedSentence(i, f"text {i}", None, [], None) for i in range(len(sentences))]
+    file = HypothesisFile(path, test_set, None)
+    search = rescoring_search(hypotheses_of_file(file, dictionary, len(dictionary)))
+    hypotheses = search(one_at_a_time(members), sentences, "prex", config)
+    for ours, theirs in zip(hypotheses, found, strict=True):
+        assert [hypothesis.token_id.tolist() for hypothesis in ours] == [
+            hypothesis.token_id.tolist() for hypothesis in theirs[:2]
+        ]
+    n = len(sentences)
+    (warning,) = caplog.messages
+    assert f"{path}: {n} of {3 * n} hypotheses repeat another one of their sentence" in warning
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])

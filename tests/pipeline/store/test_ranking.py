@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def test_validate_names_the_row(
     write_store: Write, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ) -> None:
     """Sentences have 0, 1, 2, 0, 1, 2, 0 hypotheses: rows 4 and 5 are those of sentence 5."""
-    monkeypatch.setattr("pipeline.store.validate._SENTENCES", at_a_time)
+    # `pipeline.store.validate` is also the name of the function.
+    monkeypatch.setattr(import_module("pipeline.store.validate"), "_SENTENCES", at_a_time)
     path = write_store()
     assert validate(path) == []
     with h5py.File(path, "r+") as file:

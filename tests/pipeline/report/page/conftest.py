@@ -121,6 +121,7 @@ def _hypothesis(random: np.random.Generator, sentence: int, rank: int, n_member:
     logit = random.normal(size=(n_token, n_member, VOCAB_SIZE))
     logprob = logit - np.log(np.exp(logit).sum(axis=-1, keepdims=True))
     token = np.append(random.integers(SPECIAL, VOCAB_SIZE, n_token - 1), EOS)
+    token[0] = SPECIAL + rank  # hypotheses of a search are distinct
     statistics = token_statistics(logprob, token)
     text = f"Hypothese {sentence}.{rank} <u>"
     return Hypothesis(token, text, -1.0 - rank, True, statistics)
