@@ -60,7 +60,7 @@ def _write_statistics(path: Path) -> float:
     start = time.perf_counter()
     with StoreWriter(path, **_attributes()) as store:
         for sentence in range(N_SENTENCE):
-            chosen = [made[place] for place in random.integers(0, len(made), N_HYPOTHESIS)]
+            chosen = [made[place] for place in random.choice(len(made), N_HYPOTHESIS, False)]
             store.add_sentence(sentence, f"source text {sentence}", "reference text", chosen)
     return time.perf_counter() - start
 

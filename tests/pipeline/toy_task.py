@@ -72,14 +72,13 @@ class Toy:
     ) -> None:
         with self._writer(part, test_set, ensemble, "beam", combination, members) as store:
             for sentence, reference in enumerate(self.references[test_set]):
-                hypotheses = [
-                    self._hypothesis(
-                        [self._slip(token, sentence) for token in reference[:-1]] + [EOS],
-                        len(members),
-                        -float(rank),
-                    )
-                    for rank in range(3)
-                ]
+                hypotheses: list[Hypothesis] = []
+                for rank in range(3):
+                    words = [self._slip(token, sentence) for token in reference[:-1]]
+                    if rank:  # hypotheses of a search are distinct: the last words differ
+                        of_best = int(hypotheses[0].token_id[-2])
+                        words[-1] = 3 + (of_best - 3 + rank) % (N_VOCAB - 3)
+                    hypotheses.append(self._hypothesis([*words, EOS], len(members), -float(rank)))
                 store.add_sentence(sentence, "source", _text(reference), hypotheses)
 
     def _force(self, part: str, test_set: str) -> None:
