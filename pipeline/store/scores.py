@@ -29,7 +29,8 @@ class ScoreComparison:
 
     def summary(self) -> str:
         """Say in words how many scores are off and by how much."""
-        extent = f" by up to {100 * self.largest:.2g} %" if self.largest > _TOLERANCE else ""
+        percent = float(f"{100 * self.largest:.2g}")
+        extent = f" by up to {percent:g} %" if self.largest > _TOLERANCE else ""
         return (
             f"{self.n_off} of {self.n} scores differ from ln P / length ** length_penalty{extent}"
         )

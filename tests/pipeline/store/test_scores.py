@@ -75,6 +75,8 @@ def test_the_extent_by_hand(
         "up to 25 % under combination=prex with length_penalty=1.0. Correct these attributes or "
         "the scores; if the search adds penalties to its scores, leave out length_penalty."
     )
+    far = _warning(_write(tmp_path / "far.h5", attributes, sentences, [-4.0, -8.0, -104.0]))
+    assert " by up to 2500 % under" in str(far)
     infinite = _warning(_write(tmp_path / "i.h5", attributes, sentences, [-4.0, -4.0, -np.inf]))
     assert "1 of 3 scores differ from ln P / length ** length_penalty under" in str(infinite)
 
