@@ -15,6 +15,7 @@ from pipeline.run.code import provenance
 from pipeline.run.files import new_files
 from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import Store, check_stores, open_store, validate
+from pipeline.store.ranking import ranking_warning
 from pipeline.uncertainty.checks import inconsistencies
 from pipeline.uncertainty.hypothesis_report import log_hypotheses
 from pipeline.uncertainty.offline import ensemble_decodes, write_measures
@@ -67,6 +68,8 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: Any) -> dict[str, Any
             raise StoreError(fault)
     with new_files(out, "io.out") as folder, ExitStack() as stack:
         store = stack.enter_context(open_store(path))
+        if warning := ranking_warning(store):
+            _log.warning("%s", warning)
         members = [stack.enter_context(open_store(path)) for path in config.io.member_stores]
         return _measure(grid, store, folder, members, out)
 

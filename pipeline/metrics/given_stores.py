@@ -12,6 +12,7 @@ from typing import Any, Self
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.run.settings import PipelineConfig, TestSetConfig, iterate_values
 from pipeline.store import SEARCHES, SUBSET, Store, open_store, validate
+from pipeline.store.ranking import ranking_warning
 
 _log = logging.getLogger(__name__)
 _FORCED = "teacher_forcing"
@@ -156,6 +157,8 @@ def _validated(path: Path) -> GivenStore:
     for fault in validate(path):
         raise StoreError(fault)
     with open_store(path) as store:
+        if warning := ranking_warning(store):
+            _log.warning("%s", warning)
         return GivenStore.read(store)
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 
 from pipeline.errors import MachineError
+from pipeline.store.ranking import ranking_warning
 from pipeline.store.reader import open_store
 from pipeline.store.scores import score_warning
 from pipeline.store.text_warnings import text_warnings
@@ -30,7 +31,12 @@ def main() -> int:
         any_invalid |= bool(faults)
         if not faults:
             with open_store(path) as store:
-                for warning in (*text_warnings(store), score_warning(store), unchecked(store)):
+                for warning in (
+                    *text_warnings(store),
+                    ranking_warning(store),
+                    score_warning(store),
+                    unchecked(store),
+                ):
                     if warning:
                         print(f"warning: {warning}", file=sys.stderr)
     return int(any_invalid)

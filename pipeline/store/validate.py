@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,10 @@ from pipeline.store.normalisation import (
     sum_tolerance,
     total_probability,
 )
-from pipeline.store.ranking import is_ranked, ranking_fault
 from pipeline.store.reader import Store, open_own_store, opening_faults
 from pipeline.store.schema import DATASETS, NAMES, ROUNDING_NATS, TEXT, Flag, value_range
 
 _READ_BYTES = 2**26  # read at a time
-_SENTENCES = 2**10  # whose hypotheses are compared at a time
 
 
 def store_faults(path: Path) -> list[str]:
@@ -35,7 +32,7 @@ def store_faults(path: Path) -> list[str]:
     try:
         with open_own_store(path) as store:
             faults = [*_sentence_faults(store), *_all_value_faults(store)]
-            return faults or [*_entropy_fault(store), *_ranking_fault(store)]
+            return faults or _entropy_fault(store)
     except StoreError as error:
         return [str(error)]
 
@@ -121,27 +118,6 @@ def _entropy_fault(store: Store) -> list[str]:
         fault = _fault(store, "/token/entropy_member", entropy, wrong, rule, start)
         if fault:
             return fault
-    return []
-
-
-def _ranking_fault(store: Store) -> list[str]:
-    """Describe the first hypothesis of a search that is out of order or repeated."""
-    if not is_ranked(store.regime, store.combination):
-        return []
-    for start in range(0, store.n_sentence, _SENTENCES):
-        bounds = store.hypothesis_offset[start : start + _SENTENCES + 1]
-        offset = store.token_offset[bounds[0] : bounds[-1] + 1]
-        score = store.read("/hypothesis/score", bounds[0], bounds[-1]).tolist()
-        token = store.read("/token/id", offset[0], offset[-1])
-        tokens = np.split(token, offset[1:-1] - offset[0])
-        for first, last in pairwise(bounds - bounds[0]):
-            fault = ranking_fault(score[first:last], tokens[first:last])
-            if fault is not None:
-                row = int(bounds[0] + first) + fault.rank
-                row = int(store.token_offset[row]) if fault.dataset == "/token/id" else row
-                where = f"dataset {fault.dataset}, row {row}"
-                place = store.place(fault.dataset, [row])
-                return [f"{store.path}: {where}: {fault.rule} (got {fault.got}; {place})."]
     return []
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pipeline.errors import StoreError
 from pipeline.store.hypothesis import Hypothesis
 from pipeline.store.normalisation import sum_fault
-from pipeline.store.ranking import is_ranked, ranking_fault
 from pipeline.store.schema import (
     ATTRIBUTES,
     CONSTANTS,
@@ -61,7 +60,6 @@ class StoreWriter:
         self._n_member = int(self._attributes["n_member"])
         self._vocab_size = int(self._attributes["vocab_size"])
         combination = str(self._attributes["combination"])
-        self._is_ranked = is_ranked(str(self._attributes["regime"]), combination)
         self._ranges = {
             name: value_range(name, self._n_member, self._vocab_size, combination)
             for name in DATASETS
@@ -181,12 +179,6 @@ class StoreWriter:
         self._check_text("/sentence/reference", where, reference or "")
         for rank, hypothesis in enumerate(hypotheses):
             self._check_hypothesis(f"{where}, hypothesis {rank}", hypothesis)
-        if self._is_ranked:
-            scores = [hypothesis.score for hypothesis in hypotheses]
-            fault = ranking_fault(scores, [hypothesis.token_id for hypothesis in hypotheses])
-            if fault is not None:
-                rule = f"{fault.rule} (got {fault.got})"
-                self._fail(fault.dataset, f"{where}, hypothesis {fault.rank}", rule)
 
     def _append_hypothesis(self, hypothesis: Hypothesis) -> None:
         self._columns["/token/id"].extend(hypothesis.token_id)

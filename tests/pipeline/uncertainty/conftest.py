@@ -87,12 +87,8 @@ def toy() -> Toy:
 
 
 @pytest.fixture
-def store_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Store]]:
-    """Return a function that writes sentences of hypotheses to a store and opens it.
-
-    Measures do not need the order that a search gives to its hypotheses, so these have any scores.
-    """
-    monkeypatch.setattr("pipeline.store.writer.is_ranked", lambda regime, combination: False)
+def store_of(tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Return a function that writes sentences of hypotheses to a store and opens it."""
     opened: list[Store] = []
 
     def write(sentences: list[list[Hypothesis]], **attributes: Any) -> Store:
