@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeline.compiled import machine_code
 from pipeline.errors import DataError
-from pipeline.metrics.ranking import TieGroups, scores, tie_groups
+from pipeline.metrics.ranking import TieGroups, paired_scores, tie_groups
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
 
 
@@ -21,7 +21,7 @@ def weighted_pearson(first: ArrayLike, second: ArrayLike) -> WeightedMetric:
     Raises DataError for infinite values, NaN and unequal lengths. Source: Pearson, "Note on
     regression and inheritance in the case of two parents", 1895.
     """
-    x, y = _paired(first, second)
+    x, y = paired_scores(first=first, second=second)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise DataError("first and second: hold infinite values. Leave those sentences out.")
     x, y = _scaled(x)[np.newaxis], _scaled(y)[np.newaxis]
@@ -34,7 +34,7 @@ def weighted_spearman(first: ArrayLike, second: ArrayLike) -> WeightedMetric:
     Equal values share their mean rank; values may be infinite. Raises DataError for NaN and unequal
     lengths. Source: Spearman, "The proof and measurement of association between two things", 1904.
     """
-    groups = [tie_groups(values) for values in _paired(first, second)]
+    groups = [tie_groups(values) for values in paired_scores(first=first, second=second)]
 
     def correlation(weights: FloatArray) -> FloatArray:
         return _correlation(weights, *(mean_ranks(weights, g.order, g.is_last) for g in groups))
@@ -49,7 +49,7 @@ def weighted_kendall(first: ArrayLike, second: ArrayLike) -> WeightedMetric:
     a tie in `first` and in `second`. Raises DataError for NaN and unequal lengths. Source: Kendall,
     "The treatment of ties in ranking problems", 1945.
     """
-    x, y = _paired(first, second)
+    x, y = paired_scores(first=first, second=second)
     of_first, of_second = tie_groups(x), tie_groups(y)
     level = np.searchsorted(y[of_second.order][of_second.starts], y) + 1
     n_level = len(of_second.starts)
@@ -60,16 +60,6 @@ def weighted_kendall(first: ArrayLike, second: ArrayLike) -> WeightedMetric:
         return np.asarray(np.clip(ratio(balance, np.sqrt(untied)), -1, 1))
 
     return correlation
-
-
-def _paired(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x, y = scores("first", first), scores("second", second)
-    if len(x) != len(y):
-        raise DataError(
-            f"first and second: lengths differ ({len(x)} and {len(y)}). "
-            "Pass one value per sentence in each."
-        )
-    return x, y
 
 
 def _scaled(values: FloatArray) -> FloatArray:

@@ -51,6 +51,21 @@ def tie_groups(score: FloatArray) -> TieGroups:
     return TieGroups(order, starts)
 
 
+def paired_scores(**values: ArrayLike) -> list[FloatArray]:
+    """Check and convert values of the same sentences, by name.
+
+    Raises DataError, with the arguments' names, for another shape, for NaN and for unequal lengths.
+    """
+    arrays = [scores(name, array) for name, array in values.items()]
+    if len({len(array) for array in arrays}) > 1:
+        lengths = " and ".join(str(len(array)) for array in arrays)
+        raise DataError(
+            f"{' and '.join(values)}: lengths differ ({lengths}). "
+            "Pass one value per sentence in each."
+        )
+    return arrays
+
+
 def scores(name: str, values: ArrayLike) -> FloatArray:
     """Check and convert to one-dimensional float64.
 

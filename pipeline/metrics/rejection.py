@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pipeline.errors import DataError
-from pipeline.metrics.ranking import rank_excess, scores, tie_groups
+from pipeline.metrics.ranking import paired_scores, rank_excess, tie_groups
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, point_estimate, ratio
 
 
@@ -27,7 +27,7 @@ def prediction_rejection_ratio(error: ArrayLike, uncertainty: ArrayLike) -> floa
 
 def weighted_rejection_ratio(error: ArrayLike, uncertainty: ArrayLike) -> WeightedMetric:
     """Prediction rejection ratio in percent as a function of weights [resample, sentence]."""
-    errors, uncertainties = _checked(error, uncertainty)
+    errors, uncertainties = paired_scores(error=error, uncertainty=uncertainty)
     if not np.isfinite(errors).all():
         raise DataError("error: holds an infinite value. Leave those sentences out.")
     by_uncertainty = _gain(errors, uncertainties)
@@ -81,7 +81,7 @@ def rejection_curve(error: ArrayLike, uncertainty: ArrayLike) -> RejectionCurve:
     prediction rejection ratio. Raises DataError without sentences, for unequal lengths and for NaN.
     Source: appendix `apn:rejection-metric`.
     """
-    errors, uncertainties = _checked(error, uncertainty)
+    errors, uncertainties = paired_scores(error=error, uncertainty=uncertainty)
     if not len(errors):
         raise DataError("error: no sentence. A curve needs at least one.")
     groups = tie_groups(-uncertainties)
@@ -92,13 +92,3 @@ def rejection_curve(error: ArrayLike, uncertainty: ArrayLike) -> RejectionCurve:
     left = np.concatenate([[errors.sum()], errors.sum() - removed]) / len(errors)
     left[-1] = 0.0
     return RejectionCurve(replaced, left)
-
-
-def _checked(error: ArrayLike, uncertainty: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    errors, uncertainties = scores("error", error), scores("uncertainty", uncertainty)
-    if len(errors) != len(uncertainties):
-        raise DataError(
-            f"error and uncertainty: lengths differ ({len(errors)} and {len(uncertainties)}). "
-            "Pass one value per sentence in each."
-        )
-    return errors, uncertainties

@@ -17,7 +17,7 @@ from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
 
 _log = logging.getLogger(__name__)
 
-_CORRELATION = "kendall_"  # of a measure with an external score, in names of metrics
+_KENDALL = "kendall_"  # only comparisons with external scores have metrics with this start
 _NUMBERS = ("value", "spread", "low", "high")
 _COUNTS = ("n", "groups", "members")
 _COLUMNS = tuple(field.name for field in fields(Cell))
@@ -84,6 +84,12 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
+def score_of(cell: Cell) -> str:
+    """Name the external score that Kendall's tau compares with a measure; empty for other cells."""
+    is_comparison = cell.metric.startswith(_KENDALL) and cell.metric != cell.column
+    return cell.metric.removeprefix(_KENDALL) if is_comparison else ""
+
+
 class CellIndex:
     """Look up cells by key. A test set is found under its name and under its roles in the paper."""
 
@@ -110,13 +116,7 @@ class CellIndex:
     @cached_property
     def scores(self) -> list[str]:
         """The names of the external scores that measures were compared with."""
-        return list(
-            dict.fromkeys(
-                cell.metric.removeprefix(_CORRELATION)
-                for cell in self.cells
-                if cell.metric.startswith(_CORRELATION) and cell.metric != cell.column
-            )
-        )
+        return list(dict.fromkeys(filter(None, map(score_of, self.cells))))
 
     def label(self, task: str) -> str:
         """The name of a task in tables."""

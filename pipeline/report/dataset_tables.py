@@ -60,8 +60,7 @@ def read_descriptions(prepared: Path, tasks: Sequence[str]) -> dict[str, dict[st
 def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]], index: CellIndex) -> list[Table]:
     """Lay out the `subsets` in the descriptions of prepared data (task -> description).
 
-    `index` has the names of the tasks.
-    Words are separated by white space. Raises DataError for a subset that fits neither table.
+    `index` has the names of the tasks. Raises DataError for a subset that fits neither table.
     Source: `apn-tab:nmt`, `apn-tab:asr`.
     """
     rows: dict[str, list[Row]] = {label: [] for label in _LAYOUTS}

@@ -17,6 +17,7 @@ from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
 
 # Metrics that compare a measure with errors or with another test set.
 _DETECTION = {"prr": "Sentence error detection", "roc_auc": "Out-of-domain detection"}
+_SETTINGS = {"ensemble": "Ensemble", "hypotheses": "Decoded by", "T": "T", "B": "B"}
 _OWN_METRICS = (
     "Metrics of metrics.extra_metrics have no interval: they are called once per decode, with all "
     "of its sentences."
@@ -165,9 +166,6 @@ def _detection_table(
             rows.append(Row(labels, tuple(of_row), rule=bool(rows) and number == 0))
     names = ["Task", "Test set", *(_SETTINGS[name] for name in settings)]
     return Table(label, title, measure_header(names, measures, "B"), tuple(rows), (_BEST_OF_SET,))
-
-
-_SETTINGS = {"ensemble": "Ensemble", "hypotheses": "Decoded by", "T": "T", "B": "B"}
 
 
 def _is_own_measure(column: str) -> bool:

@@ -71,7 +71,6 @@ class PaperTable:
     def __init__(self, cells: Sequence[PaperCell], index: CellIndex) -> None:
         self._index = index
         self._by_key = {cell.key: cell for cell in cells}
-        self._roles = {cell.key.test_set for cell in cells}
         run = [key for key in self._by_key if key.task in index.tasks]
         self.keys = run or list(self._by_key)
         self.columns = list(dict.fromkeys(key.column for key in self._by_key))
@@ -91,10 +90,9 @@ class PaperTable:
         """
         own_key = self._key_of_run(key)
         ours, paper = self._index.cell(own_key), self._by_key.get(own_key)
-        role = key.test_set if key.test_set in self._roles else ""
         if paper is None:
-            return TableCell(ours, role=role)
-        return TableCell(ours, paper.value, paper.spread, role=role)
+            return TableCell(ours, role=key.test_set)
+        return TableCell(ours, paper.value, paper.spread, role=key.test_set)
 
     def _key_of_run(self, key: Key) -> Key:
         if key.hypotheses != "-" and self._may_substitute_ensemble:

@@ -10,7 +10,7 @@ from math import floor, log10
 import pandas as pd
 
 from pipeline.metrics.cell import Cell, Key
-from pipeline.report.cells import CellIndex
+from pipeline.report.cells import CellIndex, score_of
 from pipeline.report.layouts import BEST_NOTE
 from pipeline.report.names import decoder_name, measure_label
 from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
@@ -22,15 +22,15 @@ _COLUMNS = {
     "spearman": ("Spearman", 3),
     "kendall": ("Kendall", 3),
 }
-_KENDALL = "kendall_"  # only scores have metrics with this start
 _MOST_DECIMALS = 3
 
 
 def measures_and_scores(cells: pd.DataFrame) -> Table:
     """PRR and correlations of every measure with every external score; no rows without scores."""
     index = CellIndex(cells)
-    length_normalised = (cell for cell in _of_scores(index) if cell.length_norm == "true")
-    blocks = groupby(length_normalised, lambda cell: cell.key._replace(column=""))
+    # One cell for each measure and score.
+    compared = (cell for cell in index.cells if score_of(cell) and cell.length_norm == "true")
+    blocks = groupby(compared, lambda cell: cell.key._replace(column=""))
     labels = ("Task", "Test set", "Decoder", "Score", "Measure")
     return Table(
         "beyond:scores",
@@ -80,18 +80,9 @@ def mean_scores(cells: pd.DataFrame) -> Table:
     )
 
 
-def _of_scores(index: CellIndex) -> list[Cell]:
-    """One cell for each measure and score."""
-    return [
-        cell
-        for cell in index.cells
-        if cell.metric.startswith(_KENDALL) and cell.metric != cell.column
-    ]
-
-
 def _rows(key: Key, block: Sequence[Cell], index: CellIndex) -> list[Row]:
     """One row per measure, for one score of one decoder."""
-    score = key.metric.removeprefix(_KENDALL)
+    score = score_of(block[0])
     columns = [
         mark_best(
             [

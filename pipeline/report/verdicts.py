@@ -80,9 +80,7 @@ def verdicts(
     of_claims = {name: judge.verdicts(name, claim) for name, claim in claims.items()}
     if untested := [name for name, verdicts_on in of_claims.items() if not verdicts_on]:
         _log.info(
-            "%d claims are not tested, since the tasks of this run have no cells that they are "
-            "about: %s",
-            len(untested),
+            "claims that are not tested, since this run has no cells that they are about: %s",
             ", ".join(untested),
         )
     return [verdict for verdicts_on in of_claims.values() for verdict in verdicts_on]

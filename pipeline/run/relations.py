@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 # Values of the settings of corpora with which the demo's own are used.
 _DEMO_CORPORA: tuple[Any, ...] = (None, [], "libreoffice")
 _NAME = re.compile(r"[\w-]+")
-
 _SCORE_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _PLACEHOLDERS = ("part", "task", "test_set")  # in the path of a file of scores
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 class UsersCorpus:
     """A corpus of the user that takes the place of the demo's.
 
-    setting: the key that names it. in_place_of: the name of the demo's set, which then changes to
-    `name`. corpus: what tables call the corpus; None keeps the text of the task. `name` and
-    `corpus` may contain fields of the set in braces, and {corpus}, the value of `corpus_setting`.
+    setting: the key that says whether there is one. in_place_of: the name of the demo's set, which
+    then changes to `name`. corpus: what tables call the corpus; None keeps the text of the task.
+    `name` and `corpus` may contain fields of the set in braces, and {corpus}, the value of
+    `corpus_setting`.
     """
 
     setting: str

@@ -38,8 +38,8 @@ def write_measures(
 
     folder: must exist. A sentence without a value gets null, and so does a NaN of the user's
     measures, which checks.json counts. A measure that the store cannot give is absent, and
-    checks.json says why. Raises StoreError,
-    naming task, test set and sentence, for any other measure that is NaN or out of its range.
+    checks.json says why. Raises StoreError, naming task, test set and sentence, for any other
+    measure that is NaN or out of its range.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

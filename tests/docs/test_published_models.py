@@ -9,10 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +19,7 @@ from pipeline.run.artifacts import Artifact
 from pipeline.run.settings import ROOT
 from pipeline.store import open_store
 from tests.docs.pages import blocks
+from tests.docs.runs import OFFLINE, run_python
 from tests.published_models import CHECKPOINTS, publish
 
 FOLDER = "wmt18.en-de.ensemble"
@@ -102,23 +100,9 @@ def _settings() -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published")
     _write_published_files(folder)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "SACREBLEU": str(folder / "sacrebleu"),
-        "http_proxy": "http://nowhere.invalid",
-        "https_proxy": "http://nowhere.invalid",
-    }
+    environment = {**OFFLINE, "SACREBLEU": str(folder / "sacrebleu")}
     for stage in STAGES:
-        done = subprocess.run(
-            [sys.executable, "-m", f"stages.{stage}", *_settings()],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, stage + done.stdout[-2000:] + done.stderr[-4000:]
+        run_python(["-m", f"stages.{stage}", *_settings()], folder, **environment)
     return folder
 
 

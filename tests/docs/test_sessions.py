@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.run.settings import ROOT
 from tests.docs.pages import SHELL, Block, blocks, split
+from tests.docs.runs import run_python
 
 # Page -> the page that is run before it.
 SESSIONS = {
@@ -89,14 +87,4 @@ def _write(block: Block, folder: Path) -> None:
 
 def _run(words: list[str], folder: Path, tiny: list[str]) -> str:
     assert words[0] == "python", f"{' '.join(words)}: only Python commands can be run here"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, *words[1:], *tiny],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
+    return run_python([*words[1:], *tiny], folder).stdout

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ import yaml
 
 from pipeline.run.settings import ROOT
 from tests.docs.pages import SHELL, blocks, split
+from tests.docs.runs import OFFLINE, run_python
 
 PAGE = ROOT / "docs" / "your_own_language_pair.md"
 # In addition to what the page composes: sizes of the fault tests, and nothing that takes time.
@@ -77,12 +75,6 @@ def _write_text(folder: Path, languages: tuple[str, str]) -> None:
 def _follow(folder: Path, source: str, target: str, *stages: str) -> None:
     """Run the commands of the page for these stages, with the codes of the languages replaced."""
     _write_text(folder, (source, target))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "http_proxy": "http://nowhere.invalid",
-        "https_proxy": "http://nowhere.invalid",
-    }
     for block in blocks(PAGE):
         if block.title:
             text = block.text.replace("_language: en", f'_language: "{source}"')
@@ -95,15 +87,7 @@ def _follow(folder: Path, source: str, target: str, *stages: str) -> None:
                 if stage not in stages:
                     continue
                 tiny = TINY if stage == "compose" else ()
-                done = subprocess.run(
-                    [sys.executable, *words[1:], *tiny],
-                    cwd=folder,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                assert done.returncode == 0, stage + done.stdout[-2000:] + done.stderr[-4000:]
+                run_python([*words[1:], *tiny], folder, **OFFLINE)
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "es"), ("de", "en")])

@@ -6,14 +6,12 @@ The recordings are noise. The commands are those of docs/your_own_language_pair.
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from pipeline.run.artifacts import Artifact
 from pipeline.run.settings import ROOT
 from tests.docs.pages import SHELL, blocks, split
+from tests.docs.runs import OFFLINE, run_python
 from tests.docs.test_your_own_language_pair import PAGE as LANGUAGE_PAIR
 from tests.pipeline.data.speech.conftest import WriteAudio, write_audio
 
@@ -44,27 +42,13 @@ def test_task_of_the_page_needs_only_its_own_speech(
     task = tmp_path / block.title
     task.parent.mkdir(parents=True)
     task.write_text(block.text, encoding="utf-8")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PATH": "",  # neither apt nor espeak-ng
-        "http_proxy": "http://nowhere.invalid",
-        "https_proxy": "http://nowhere.invalid",
-    }
     shell = [block.text for block in blocks(LANGUAGE_PAIR) if block.language in SHELL]
     for words in [words for text in shell for words in split(text)][:2]:
         stage, *arguments = (word.replace("en_es", "calls") for word in words[2:])
         if stage == "stages.compose":
             arguments += ["experiment=smoke", "tracking=off", "data.speech.vocabulary_size=50"]
-        done = subprocess.run(
-            [sys.executable, "-m", stage, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, stage + done.stdout[-2000:] + done.stderr[-4000:]
+        # With an empty PATH, the page can need neither apt nor espeak-ng.
+        done = run_python(["-m", stage, *arguments], tmp_path, **OFFLINE, PATH="")
     folder = tmp_path / "outputs" / "prepare" / "calls"
     counts = Artifact(folder, "prepare").description["counts"]
     assert {*counts} == {"train", "dev", "calls", "news"}

@@ -28,6 +28,7 @@ _UNKNOWN_SIZE_BYTES = 0x7FFFF000
 # libsndfile's length of a FLAC file that was streamed, without its length in the header.
 _UNKNOWN_FRAMES = 2**63 - 1
 _BLOCK_FRAMES = 2**18
+_MAX_HEADER_BYTES = 2**18
 _SPHERE = re.compile(rb"NIST_1A\n *(\d+)\n")
 _SPHERE_NUMBER = re.compile(rb"^(\w+) -i (\d+)$", re.MULTILINE)
 
@@ -178,7 +179,7 @@ def _sphere_header(path: Path) -> bytes:
     with path.open("rb") as file:
         size = _SPHERE.match(file.read(16))
         file.seek(0)
-        return file.read(min(int(size[1]), _BLOCK_FRAMES)) if size else b""
+        return file.read(min(int(size[1]), _MAX_HEADER_BYTES)) if size else b""
 
 
 FRAME_SHIFT_SECONDS = 0.01

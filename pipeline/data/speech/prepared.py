@@ -113,7 +113,7 @@ def write_test_set(
     """Write {name}.h5 and {name}.jsonl, with a row for every utterance.
 
     Groups are named after the corpus, so that no other corpus has them unless it says so. Originals
-    are named after the name and the number of the row, because two speakers may talk in the same
+    are named after the set and the number of the row, because two speakers may talk in the same
     segment. Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
     settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)

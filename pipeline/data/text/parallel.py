@@ -165,17 +165,16 @@ def _own_sets(
     absent: dict[str, str] = {}
     pair = (task.source_language, task.target_language)
     languages = [*pair, *sorted(shared_languages(pair) - {*pair})]
-    pair_of_name = dict(other_pairs(data, task))
+    pair_of_set = dict(other_pairs(data, task))
     for name, test_set in task.test_sets.items():
         if KINDS_OF_TEST_SETS["translation", test_set.kind].corpus is not None:
             sentences = own_sentences(test_set, data, languages, rules, seed)
-        elif name in pair_of_name:
-            sentences = other_pair_sentences(data, pair_of_name[name])
+        elif name in pair_of_set:
+            sentences = other_pair_sentences(data, pair_of_set[name])
         else:
             continue
         if isinstance(sentences, str):
             absent[name] = sentences
-            _log.warning("test set %s is absent: %s", name, sentences)
         else:
             own[name] = sentences
     return own, absent

@@ -94,7 +94,6 @@ def _test_sets(
             )
         elif name not in absent and (reason := reason_absent(test_set, corpus)):
             absent[name] = reason
-            _log.warning("test set %s is absent: %s", name, reason)
         if name in absent:
             continue
         if rows := make_rows(test_set, text):
@@ -105,7 +104,8 @@ def _test_sets(
             absent[name] = (
                 f"none of the {n_sentence} sentences of {text.name} can be used for {test_set.kind}"
             )
-            _log.warning("test set %s is absent: %s", name, absent[name])
+    for name, reason in absent.items():
+        _log.warning("test set %s is absent: %s", name, reason)
     return sets, absent
 
 

@@ -83,7 +83,7 @@ def fetching_command(name: str, pair: Pair) -> str:
 
 
 def other_pairs(data: DataConfig, task: TaskConfig) -> Iterator[tuple[str, Pair]]:
-    """Yield each name whose language only another pair of sacrebleu's `data.test` has."""
+    """Yield the test sets whose language only another pair of sacrebleu's `data.test` has."""
     for name, test_set in task.test_sets.items():
         language = _foreign_language(test_set, (task.source_language, task.target_language))
         if data.source == "sacrebleu" and test_set.kind == "other_side" and language is not None:

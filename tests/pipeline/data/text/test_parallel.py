@@ -3,6 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,14 @@ from pipeline.run.settings import DataConfig, TaskConfig
 from tests.composed_settings import composed_settings
 
 SETS = {"held": config.TestSetConfig(kind="held_out", corpus="help", baseline=True)}
+
+# Settings of all cases.
+RULES: dict[str, Any] = {
+    "min_letter_share": 0.6,
+    "max_length_ratio": 2.2,
+    "length_allowance_words": 3,
+    "train_sentences": None,
+}
 
 
 def _task(target: str) -> TaskConfig:
@@ -33,13 +42,10 @@ def _make(
         pin=False,
         min_words=3,
         max_words=12,
-        min_letter_share=0.6,
-        max_length_ratio=2.2,
-        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=7,
         max_sentences_per_page=page_limit,
-        train_sentences=None,
+        **RULES,
         near_duplicate_jaccard=jaccard,
     )
     task = _task(target)
@@ -112,16 +118,15 @@ def test_training_text_near_a_held_out_text_on_either_side_is_dropped(tmp_path: 
         source="files",
         corpus="mine",
         downloads=str(tmp_path),
-        **{name: str(tmp_path / name) for name in ("train", "dev", "test")},  # type: ignore[arg-type]
+        train=str(tmp_path / "train"),
+        dev=str(tmp_path / "dev"),
+        test=str(tmp_path / "test"),
         min_words=3,
         max_words=12,
-        min_letter_share=0.6,
-        max_length_ratio=2.2,
-        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=5,
         max_sentences_per_page=None,
-        train_sentences=None,
+        **RULES,
         near_duplicate_jaccard=1,
     )
     own = config.TestSetConfig(kind="files", corpus="own", path=str(tmp_path / "own"))
@@ -144,13 +149,10 @@ def _own_text(folder: Path, train: Path, min_words: int) -> DataConfig:
         train=str(train),
         min_words=min_words,
         max_words=40,
-        min_letter_share=0.6,
-        max_length_ratio=2.2,
-        length_allowance_words=3,
         dev_sentences=1,
         test_sentences=1,
         max_sentences_per_page=None,
-        train_sentences=None,
+        **RULES,
         near_duplicate_jaccard=1,
     )
 
@@ -220,13 +222,10 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
         train=str(prefix),
         min_words=3,
         max_words=40,
-        min_letter_share=0.6,
-        max_length_ratio=2.2,
-        length_allowance_words=3,
         dev_sentences=5,
         test_sentences=7,
         max_sentences_per_page=None,
-        train_sentences=None,
+        **RULES,
         near_duplicate_jaccard=0.99,
     )
     task = _task("de")
