@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.run.settings import ROOT
 
 _DISTRIBUTION = "sequence-uncertainty"
 _PIN = re.compile(r'^([\w.-]+)==([^;\s]+)(?:.*extra == "(\w+)")?')
+# Imported by the doctor: packages with compiled code.
+_IMPORTED = ("h5py", "numba", "torch", "fairseq", "transformers")
 _NEEDED_DISK_GIB = 3.0
 _NEEDED_MEMORY_GIB = 4.0
 # Programs that are not Python packages: purpose, and the Debian package with the program.
@@ -47,7 +50,7 @@ def examine(root: Path) -> Iterator[Finding]:
 
     root: the folder of results. Nothing is changed.
     """
-    for check in (_python, _packages, _programs, _machine, _accelerator):
+    for check in (_python, _packages, _imports, _programs, _machine, _accelerator):
         yield from check()
     yield _disk(root)
     yield _tracking_store(root / "mlflow.db")
@@ -86,6 +89,23 @@ def _packages() -> Iterator[Finding]:
             yield Finding("note" if installed[name] else "fault", name, what, "make setup")
         if not different:
             yield Finding("ok", f"packages ({group})", f"{len(wanted)} in the tested versions")
+
+
+def _imports() -> Iterator[Finding]:
+    """Import what is installed: packages of the right version may lack a library of the machine."""
+    for name in _IMPORTED:
+        if find_spec(name) is None:
+            continue
+        # transformers loads what it finds, such as torchaudio, when a model is asked for.
+        code = f"import {name}; getattr({name}, 'MarianMTModel', None)"
+        result = _output([sys.executable, "-c", code])
+        if result.returncode:
+            *_, reason = result.stderr.strip().splitlines() or [""]
+            is_audio = "torchaudio" in result.stderr
+            advice = "pip uninstall torchaudio: nothing here needs it" if is_audio else "make setup"
+            yield Finding("fault", f"import {name}", reason, advice)
+        else:
+            yield Finding("ok", f"import {name}", "works")
 
 
 def _version(name: str) -> str | None:

@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 def decode(config: PipelineConfig) -> None:
     """Write {io.root}/decode/{task}/, with one store for each part of the plan.
 
-    Beside them, ensemble.json describes the members and diversity.json how much they differ.
+    Beside them, ensemble.json describes the members and diversity.json how much they differ. For
+    ensembles with a tokenizer of their own, vocabulary.json has the piece of every token id.
     """
     root, task = Path(config.io.root), config.task
     prepared = Prepared(root / "prepare" / task.name, task.source_language, task.target_language)
@@ -63,6 +64,8 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     remove_unused(derived_folder(Path(config.io.root) / "train" / config.task.name), members)
     report = _root(config) / "diversity.json"
     beside = {"ensemble.json": manifest(ensembles), report.name: diversity_report(inputs, report)}
+    if pieces := inputs.own_vocabularies():
+        beside["vocabulary.json"] = pieces
     folder = _folder(config, inputs, plan, beside)
     run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan})
     decoded = run_parts(config, folder, config.decode.parts_per_job)

@@ -128,6 +128,7 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     from pipeline.decoding.part import decoder_of
     from pipeline.decoding.plan import Part
     from pipeline.decoding.test_set import PreparedSentence
+    from pipeline.decoding.tokenizer import SubwordTokenizer
     from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
     from pipeline.run.settings import implementation
     from pipeline.store import open_store, validate
@@ -143,8 +144,8 @@ def _decode(folder: Path, settings: PipelineConfig) -> str:
     )
     search = implementation(settings.decode._target_, "decode._target_")
     decoder = decoder_of(
-        *(part, load, search, (dictionary, dictionary), settings.decode, settings.dump),
-        *(detokenise, None),
+        *(part, load, search, SubwordTokenizer(dictionary, dictionary, detokenise)),
+        *(settings.decode, settings.dump, None),
     )
     words = _words(settings)
     test_set = [

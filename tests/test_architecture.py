@@ -27,6 +27,7 @@ LEVELS = {
     "quality": 2,
     "statistics": 3,
     "fairseq_bridge": 3,
+    "huggingface": 3,
     "data": 4,
     "ensembles": 4,
     "metrics": 4,
@@ -47,6 +48,8 @@ WITHOUT_TORCH = ("store", "statistics", "quality", "uncertainty", "metrics", "re
 # Package -> the rooms that may import it.
 ROOMS_OF_PACKAGES = {
     "fairseq": {"fairseq_bridge"},
+    "transformers": {"huggingface"},
+    "huggingface_hub": {"huggingface"},
     "hydra": {"run", "tracking", "sweep"},
     "mlflow": {"tracking"},
     "dvc": set(),

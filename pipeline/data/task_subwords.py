@@ -164,7 +164,34 @@ class ImportedSubwords:
             shutil.copyfile(path, folder / "fairseq" / f"dict.{language}.txt")
 
 
-TaskSubwords = LearntSubwords | ImportedSubwords
+class Words:
+    """A `SubwordModel` of words, for test sets that the models' own tokenizer will cut."""
+
+    def subwords(self, text: str) -> list[str]:
+        """Divide a text at white space."""
+        return text.split()
+
+    def text(self, subwords: Sequence[str]) -> str:
+        """Join words with spaces."""
+        return " ".join(subwords)
+
+
+class OwnSubwords:
+    """No subwords: models bring their own tokenizer. Test sets are divided into words."""
+
+    def models(self, languages: Iterable[str]) -> Mapping[str, SubwordModel]:
+        """Map each language to words."""
+        return dict.fromkeys(languages, Words())
+
+    def source_vocabulary(self) -> Sequence[str]:
+        """There is none."""
+        return []
+
+    def write(self, folder: Path) -> None:
+        """Write nothing."""
+
+
+TaskSubwords = LearntSubwords | ImportedSubwords | OwnSubwords
 
 
 def task_subwords(data: DataConfig, pair: Pair, train: SpooledSentences) -> TaskSubwords:
@@ -173,6 +200,8 @@ def task_subwords(data: DataConfig, pair: Pair, train: SpooledSentences) -> Task
     Raises ConfigError if a file is missing, or if there is too little text to learn from.
     """
     units = data.units
+    if units.name == "own":
+        return OwnSubwords()
     if not is_imported(data):
         texts = (side for sentence in train for side in sentence.text.values())
         sample = evenly_spaced(texts, len(pair) * len(train))
@@ -187,8 +216,8 @@ def task_subwords(data: DataConfig, pair: Pair, train: SpooledSentences) -> Task
 
 
 def is_imported(data: DataConfig) -> bool:
-    """Tell whether subwords come with imported models, in which case nothing is trained."""
-    return data.units.name == "imported"
+    """Tell whether subwords come with models that exist, in which case nothing is trained."""
+    return data.units.name != "learnt"
 
 
 def write_learnt_model(

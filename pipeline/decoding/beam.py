@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.decoding.model import EnsembleModel, ScoringModel
+from pipeline.decoding.ending import FinishedScores
+from pipeline.decoding.model import EnsembleModel, ScoringModel, target_limit
 from pipeline.decoding.posterior import (
     Floats,
     TopTokens,
@@ -18,33 +19,41 @@ from pipeline.decoding.posterior import (
 )
 from pipeline.decoding.test_set import Sentence, Source, padded
 from pipeline.errors import ConfigError
-from pipeline.run.settings import DecodeConfig
+from pipeline.run.settings import DecodeConfig, decode_settings
 from pipeline.store import SEARCHES, Hypothesis
 from pipeline.store.statistics import DISTRIBUTION_STATISTICS, column_views, n_columns
 
 
 def beam_search(
-    model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
+    model: EnsembleModel,
+    sentences: Sequence[Sentence],
+    combination: str = "prex",
+    decode: DecodeConfig | None = None,
 ) -> list[list[Hypothesis]]:
     """Find the `decode.beam` best hypotheses of each sentence of a batch; a `Search`.
 
+    decode: made by `pipeline.run.settings.decode_settings`; None for the defaults of conf/.
+
     combination (prex or expr) is the posterior that is searched; the score is
     ln P_post(y) / L ** length_penalty, where L counts EOS. The rules are those of fairseq's
-    generator: no hypothesis is empty, padding is never chosen, and a sentence is done when `beam`
-    hypotheses have finished. After `length_limit` tokens only EOS may follow, with its true
+    generator: no hypothesis is empty, padding and what the model suppresses are never chosen, and
+    `decode.ending` says when a sentence is done: if it is fairseq, when `beam` hypotheses have
+    finished. After `length_limit` tokens only EOS may follow, with its true
     log-prob. Each sentence has its own limit, so that results do not depend on the batch. If EOS
     has probability 0 there and no hypothesis has finished, the best prefixes are returned
     unfinished, without EOS. Statistics are computed before any of these rules apply. Texts are left
     empty. Raises NanLogprobError if a member returns NaN, ConfigError if the settings ask for
     another kind of search.
     """
+    decode = decode_settings() if decode is None else decode
     _check(combination, decode)
     with torch.inference_mode():
         search = _Search(model, sentences, combination, decode)
         while search.sentence:
             search.step()
+    n_best = decode.n_best or decode.beam
     return [
-        sorted(finished, key=lambda hypothesis: hypothesis.score, reverse=True)[: decode.n_best]
+        sorted(finished, key=lambda hypothesis: hypothesis.score, reverse=True)[:n_best]
         for finished in search.hypotheses
     ]
 
@@ -52,7 +61,13 @@ def beam_search(
 def length_limit(source: Source, model: ScoringModel, decode: DecodeConfig) -> int:
     """Maximum tokens before EOS: ratio * source length (including EOS) + offset."""
     limit = int(decode.max_length_ratio * len(source) + decode.max_length_offset)
-    return min(limit, model.max_target_tokens - 1)
+    return min(limit, target_limit(source, model) - 1)
+
+
+def never_chosen(model: EnsembleModel, n_token: int) -> list[int]:
+    """Token ids that are never chosen after a hypothesis of n_token tokens."""
+    padding = [] if model.pad in (None, model.eos) else [model.pad]
+    return [*padding, *model.suppressed(n_token)]
 
 
 def _check(combination: str, decode: DecodeConfig) -> None:
@@ -81,7 +96,7 @@ class _Search:
     """The state of a search: `width` prefixes (rows) for each sentence that is not done.
 
     sentence: index in the batch of each sentence that is not done. tokens [row, token]: from the
-    start symbol on. posterior [row] and prefix [row, member]: ln P of the prefix. history [row,
+    start symbols on. posterior [row] and prefix [row, member]: ln P of the prefix. history [row,
     token, column]: columns of the statistics of its tokens. A row with posterior -inf is empty.
     """
 
@@ -99,13 +114,16 @@ class _Search:
         self.unk_penalty = decode.unk_penalty
         self.min_length = decode.min_length
         self.beam = decode.beam
+        self.ending = decode.ending
         sources = [sentence.source for sentence in sentences]
         self.limits = torch.tensor([length_limit(source, model, decode) for source in sources])
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in sentences]
         self.sentence = list(range(len(sentences)))
         self.n_token = 0
+        self.n_start = len(model.start)
         self.width = 1  # at the start all prefixes of a sentence are the same
-        self.tokens = torch.full((len(sentences), 1), model.eos)
+        self.finished = FinishedScores(decode, len(sentences), self.limits + 1)
+        self.tokens = torch.tensor(model.start, dtype=torch.long).repeat(len(sentences), 1)
         self.posterior = torch.zeros(len(sentences))
         self.prefix = torch.zeros(len(sentences), model.n_member)
         self.history = np.empty((len(sentences), 0, n_columns(model.n_member)), np.float32)
@@ -122,10 +140,11 @@ class _Search:
         ends = (best.token == self.model.eos) & best.score.isfinite()
         ends[:, self.beam :] = False
         unfinished = self._without_eos(best)
-        n_finished = torch.tensor([len(self.hypotheses[index]) for index in self.sentence])
-        n_finished += ends.sum(dim=1)
         alive = unfinished.score.isfinite()
-        done = (n_finished >= self.beam) | at_limit | ~alive.any(dim=1)
+        new = best.score.masked_fill(~ends, -torch.inf)
+        self.finished.add(self.sentence, new, self.n_token + 1)
+        done = self.finished.is_done(self.sentence, unfinished.score[:, 0], self.n_token + 1)
+        done |= at_limit | ~alive.any(dim=1)
         parents = torch.cat([best.parent[ends], unfinished.parent[alive & ~done[:, None]]])
         columns = self._columns(next_token, parents)
 
@@ -143,8 +162,9 @@ class _Search:
     def _score_mask(self) -> Tensor:
         """The score mask [vocab], added to ln P_post: -inf for tokens that must not follow."""
         mask = torch.zeros(self.model.vocab_size)
-        mask[self.model.pad] = -torch.inf
-        mask[self.model.unk] = -self.unk_penalty
+        if self.model.unk is not None:
+            mask[self.model.unk] = -self.unk_penalty
+        mask[never_chosen(self.model, self.n_token)] = -torch.inf
         if self.n_token < self.min_length:
             mask[self.model.eos] = -torch.inf
         return mask
@@ -198,7 +218,8 @@ class _Search:
         for index, candidate in ends.nonzero().tolist():
             row = int(best.parent[index, candidate])
             history = np.concatenate([self.history[row], entries[index, candidate][None]])
-            token = torch.cat([self.tokens[row, 1:], best.token[index, candidate][None]])
+            last = best.token[index, candidate][None]
+            token = torch.cat([self.tokens[row, self.n_start :], last])
             score = float(best.score[index, candidate])
             self._add(index, token, history, score, finished=True)
 
@@ -210,13 +231,14 @@ class _Search:
             for row in range(index * self.width, (index + 1) * self.width):
                 score = float(self.posterior[row])
                 if score > -torch.inf:
-                    self._add(index, self.tokens[row, 1:], self.history[row], score, finished=False)
+                    token = self.tokens[row, self.n_start :]
+                    self._add(index, token, self.history[row], score, finished=False)
 
     def _add(
         self, index: int, token: Tensor, history: Floats, logprob_nats: float, finished: bool
     ) -> None:
         hypotheses = self.hypotheses[self.sentence[index]]
-        if len(hypotheses) < self.beam:
+        if len(hypotheses) < self.beam or self.ending != "fairseq":
             score = logprob_nats / len(token) ** self.length_penalty
             statistics = statistics_of_columns(history, self.model.n_member)
             hypotheses.append(Hypothesis(token.numpy(), "", score, finished, statistics))

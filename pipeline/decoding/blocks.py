@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from pipeline.decoding.beam import length_limit
-from pipeline.decoding.model import ScoringModel, Search
+from pipeline.decoding.model import ScoringModel, Search, target_limit
 from pipeline.decoding.posterior import NanLogprobError, sentence_place
 from pipeline.decoding.scoring import with_distributions
-from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, batches
+from pipeline.decoding.test_set import PreparedSentence, Sentence, batches
+from pipeline.decoding.tokenizer import Tokenizer
 from pipeline.errors import DataError
 from pipeline.run.progress import Progress
 from pipeline.run.settings import DecodeConfig, DumpConfig
@@ -22,25 +23,20 @@ from pipeline.store import Flag, Hypothesis, StoreWriter, open_own_store, read_h
 from pipeline.store.schema import value_range
 from pipeline.store.statistics import STATISTICS
 
-# <s>, <pad> and </s> of fairseq's dictionaries, which are not part of a text.
-_CONTROL_IDS = (0, 1, 2)
-
 
 @dataclass(frozen=True)
 class Decoder:
-    """Everything that turns sentences into hypotheses: vocabularies, models, search, settings.
+    """Everything that turns sentences into hypotheses: tokenizer, models, search, settings.
 
-    detokenise: joins the subwords of a hypothesis. has_length_limit: whether `length_limit` applied
-    when the hypotheses were found; it does not apply to hypotheses from a text file.
+    has_length_limit: whether `length_limit` applied when the hypotheses were found; it does not
+    apply to hypotheses from a text file.
     """
 
-    source_dictionary: Dictionary
-    target_dictionary: Dictionary
+    tokenizer: Tokenizer
     model: ScoringModel
     search: Search
     decode: DecodeConfig
     dump: DumpConfig
-    detokenise: Callable[[Sequence[str]], str]
     has_length_limit: bool = True
 
 
@@ -117,9 +113,7 @@ def _decode_block(
 ) -> None:
     """Decode one block into a store of its own, in which its sentences count from 0."""
     model, decode, regime = decoder.model, decoder.decode, attributes["regime"]
-    sentences = [
-        sentence.encoded(decoder.source_dictionary, decoder.target_dictionary) for sentence in block
-    ]
+    sentences = [sentence.encoded(decoder.tokenizer) for sentence in block]
     flags = [_input_flag(sentence, model, regime) for sentence in sentences]
     decodable = [sentence for sentence, flag in zip(sentences, flags, strict=True) if not flag]
     progress.advance(len(sentences) - len(decodable))
@@ -144,7 +138,10 @@ def _decode_block(
     with StoreWriter(path, **attributes) as store:
         for index, (prepared, sentence, flag, best) in enumerate(rows):
             reject_out_of_range(best, sentence.id, attributes)
-            best = [_with_text(decoder, hypothesis) for hypothesis in best]
+            best = [
+                replace(hypothesis, text=decoder.tokenizer.text(hypothesis.token_id.tolist()))
+                for hypothesis in best
+            ]
             if best and limited:
                 flag |= _search_flag(best, length_limit(sentence.source, model, decode))
             _add(store, index, prepared, best, flag)
@@ -195,7 +192,8 @@ def _input_flag(sentence: Sentence, model: ScoringModel, regime: str) -> int:
     target = sentence.target if regime == "teacher_forcing" else None
     if len(sentence.source) > model.max_source_tokens:
         return Flag.TOO_LONG
-    return Flag.TOO_LONG if target and len(target) > model.max_target_tokens else Flag(0)
+    limit = target_limit(sentence.source, model)
+    return Flag.TOO_LONG if target and len(target) > limit else Flag(0)
 
 
 def _search_flag(hypotheses: Sequence[Hypothesis], limit: int) -> int:
@@ -203,9 +201,3 @@ def _search_flag(hypotheses: Sequence[Hypothesis], limit: int) -> int:
         hypothesis.finished and len(hypothesis.token_id) <= limit for hypothesis in hypotheses
     )
     return Flag(0) if finished else Flag.NO_FINISHED_HYPOTHESIS
-
-
-def _with_text(decoder: Decoder, hypothesis: Hypothesis) -> Hypothesis:
-    symbols = decoder.target_dictionary.symbols
-    subwords = [symbols[token] for token in hypothesis.token_id if token not in _CONTROL_IDS]
-    return replace(hypothesis, text=decoder.detokenise(subwords))

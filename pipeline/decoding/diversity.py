@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.model import ScoringModel
+from pipeline.decoding.model import MemberModel, ScoringModel, target_limit
 from pipeline.decoding.scoring import teacher_forced
-from pipeline.decoding.test_set import Dictionary, Sentence, batches, read_test_set
+from pipeline.decoding.test_set import Sentence, batches, read_test_set
+from pipeline.decoding.tokenizer import Tokenizer
 from pipeline.errors import PipelineError
-from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DecodeConfig
 
 # Two members whose log-probs never differ by more are the same model up to rounding.
@@ -28,8 +28,8 @@ _MAX_SENTENCES = 200
 
 def diversity_on(
     test_set: Path,
-    load: Mapping[str, Callable[[], FairseqMember]],
-    dictionaries: tuple[Dictionary, Dictionary],
+    load: Mapping[str, Callable[[], MemberModel]],
+    tokenizer: Tokenizer,
     decode: DecodeConfig,
 ) -> dict[str, Any]:
     """Compute `diversity` on the first 200 sentences of a .jsonl file.
@@ -44,7 +44,7 @@ def diversity_on(
     else:
         model = as_ensemble([load_member() for load_member in loaders])
     prepared = read_test_set(test_set)[:_MAX_SENTENCES]
-    sentences = [sentence.encoded(*dictionaries) for sentence in prepared]
+    sentences = [sentence.encoded(tokenizer) for sentence in prepared]
     return diversity(model, list(load), sentences, decode.batch_sentences)
 
 
@@ -106,7 +106,7 @@ def _can_score(sentence: Sentence, model: ScoringModel) -> bool:
         sentence.target is not None
         and not sentence.is_empty
         and len(sentence.source) <= model.max_source_tokens
-        and len(sentence.target) <= model.max_target_tokens
+        and len(sentence.target) <= target_limit(sentence.source, model)
     )
 
 

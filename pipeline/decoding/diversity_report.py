@@ -30,7 +30,9 @@ def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
         [(member.name, member.model_sha256) for member in ensemble.members]
         for ensemble in ensembles
     ]
-    dictionaries = [file for ensemble in ensembles for file in inputs.dictionaries(ensemble)]
+    dictionaries = [
+        file for ensemble in ensembles for file in inputs.dictionaries(ensemble).values()
+    ]
     made_from = digest(
         inputs.code,
         models,
@@ -53,8 +55,8 @@ def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, An
     from pipeline.decoding.diversity import diversity_on
 
     torch.set_num_threads(1)
-    source, target, loaders = inputs.loaders(ensemble)
-    report = diversity_on(dev, loaders, (source, target), inputs.decode)
+    tokenizer = inputs.tokenizer(ensemble)
+    report = diversity_on(dev, inputs.loaders(ensemble, tokenizer), tokenizer, inputs.decode)
     if report["tokens"]:
         _log.info(
             "%s: on dev, members disagree on %.1f %% of %d tokens; mean divergence %.3f nats per "

@@ -13,7 +13,7 @@ import yaml
 
 from pipeline.data.subwords import CODES_FILE, MODEL_FILE
 from pipeline.decoding.plan import Part, shards
-from pipeline.ensembles import Ensemble, Member, load_member
+from pipeline.ensembles import Ensemble, Member, load_member, load_tokenizer
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.run.artifacts import Artifact, Provenance
 from pipeline.run.files import digest, file_sha256
@@ -21,9 +21,10 @@ from pipeline.run.settings import DecodeConfig, DumpConfig, plain
 from pipeline.store import is_store, open_store, validate
 
 if TYPE_CHECKING:
+    from pipeline.decoding.model import MemberModel
     from pipeline.decoding.rescoring import HypothesisFile
-    from pipeline.decoding.test_set import Dictionary, TestSetFile
-    from pipeline.fairseq_bridge.members.member import FairseqMember
+    from pipeline.decoding.test_set import TestSetFile
+    from pipeline.decoding.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Prepared:
         )
 
 
-Loaders = dict[str, "Callable[[], FairseqMember]"]
+Loaders = dict[str, "Callable[[], MemberModel]"]
 
 
 @dataclass(frozen=True)
@@ -106,24 +107,23 @@ class Inputs:
     def _file_hashes(self, part: Part) -> dict[str, str]:
         """sha256 of every file that decoding a part reads, by what the file is."""
         files = {path.name: path for path in self.prepared.test_set_files(part.test_set)}
-        dictionaries = self.dictionaries(self.ensembles[part.ensemble_name])
-        files |= dict(zip(("source dictionary", "target dictionary"), dictionaries, strict=True))
+        files |= self.dictionaries(self.ensembles[part.ensemble_name])
         hypotheses = self.hypotheses(part)
         files |= {"hypotheses": hypotheses} if hypotheses else {}
-        subword_model = self._subword_model(hypotheses)
+        subword_model = self._subword_model(part, hypotheses)
         files |= {"subword model": subword_model} if subword_model else {}
         return {name: file_sha256(path) for name, path in files.items()}
 
     def attributes(self, task: str, part: Part) -> dict[str, Any]:
         """Root attributes of a part's store."""
-        _, target, _ = self.loaders(self.ensembles[part.ensemble_name])
+        vocab_size = self.tokenizer(self.ensembles[part.ensemble_name]).vocab_size
         digests = {
             "members": digest(*(member.model_sha256 for member in self.members(part))),
             "decode": digest(*self.content(part)),
         }
         settings = settings_of(part, self.decode, self.dump)
         search_members = self.search_members(part)
-        return store_attributes(task, part, settings, search_members, len(target), digests)
+        return store_attributes(task, part, settings, search_members, vocab_size, digests)
 
     def shard_labels(self, part: Part) -> list[str]:
         """Values of setting `part` for the shards of a part; [] if one job decodes all of it."""
@@ -140,21 +140,48 @@ class Inputs:
         ensemble = self.ensembles[part.ensemble_name]
         return [member for member in ensemble.members if member.name in part.members]
 
-    def dictionaries(self, ensemble: Ensemble) -> tuple[Path, Path]:
-        """The vocabularies of source and target: the ensemble's own, or the prepared ones."""
-        return ensemble.dictionaries or self.prepared.dictionaries()
+    def dictionaries(self, ensemble: Ensemble) -> dict[str, Path]:
+        """The vocabularies of both sides: the ensemble's own, or the prepared ones.
 
-    def loaders(self, ensemble: Ensemble) -> tuple[Dictionary, Dictionary, Loaders]:
-        """Vocabularies of source and target, and by name a function that loads each member."""
+        Empty if the members have a tokenizer of their own, which is among their files.
+        """
+        if ensemble.tokenizer is not None:
+            return {}
+        paths = ensemble.dictionaries or self.prepared.dictionaries()
+        return dict(zip(("source dictionary", "target dictionary"), paths, strict=True))
+
+    def tokenizer(self, ensemble: Ensemble) -> Tokenizer:
+        """What cuts text for an ensemble: its own tokenizer, or the subwords of stage prepare."""
+        from pipeline.data.subwords import detokeniser, read_subword_model
+        from pipeline.decoding.tokenizer import SubwordTokenizer
         from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 
-        source, target = (load_dictionary(path) for path in self.dictionaries(ensemble))
+        if ensemble.tokenizer is not None:
+            own: Tokenizer = load_tokenizer(ensemble)
+            return own
+        source, target = map(load_dictionary, self.dictionaries(ensemble).values())
+        model, language = self.prepared.subword_model, self.prepared.target_language
+
+        def cut(text: str) -> Sequence[str]:
+            return read_subword_model(model, language).subwords(text)
+
+        return SubwordTokenizer(source, target, detokeniser(model, language), cut)
+
+    def own_vocabularies(self) -> dict[str, list[str]]:
+        """Kind of ensemble -> the piece of every token id, for those with their own tokenizer."""
+        return {
+            ensemble.kind: self.tokenizer(ensemble).pieces
+            for ensemble in self.ensembles.values()
+            if ensemble.tokenizer is not None
+        }
+
+    def loaders(self, ensemble: Ensemble, tokenizer: Tokenizer) -> Loaders:
+        """By name, a function that loads each member."""
         device, dtype = self.decode.device, self.decode.dtype
-        loaders: Loaders = {
-            member.name: partial(load_member, member, source, target, device, dtype)
+        return {
+            member.name: partial(load_member, member, tokenizer, device, dtype)
             for member in ensemble.members
         }
-        return source, target, loaders
 
     def hypotheses(self, part: Part) -> Path | None:
         """The store or text file whose hypotheses are scored in place of a search.
@@ -172,17 +199,10 @@ class Inputs:
 
     def hypothesis_file(self, part: Part, test_set: TestSetFile) -> HypothesisFile | None:
         """The file of `hypotheses`, read sentence by sentence; None if a search finds them."""
-        from pipeline.data.subwords import read_subword_model
         from pipeline.decoding.rescoring import HypothesisFile
 
         path = self.hypotheses(part)
-        if path is None:
-            return None
-        model_path = self._subword_model(path)
-        if model_path is None:
-            return HypothesisFile(path, test_set, None)
-        language = self.prepared.target_language
-        return HypothesisFile(path, test_set, read_subword_model(model_path, language))
+        return None if path is None else HypothesisFile(path, test_set, not is_store(path))
 
     def search_members(self, part: Part) -> Sequence[str]:
         """Names of the members that found the hypotheses: those of the part, or of a given store.
@@ -203,7 +223,9 @@ class Inputs:
     def check_vocabularies(self) -> None:
         """Raise DataError if a member was trained with another target vocabulary."""
         for ensemble in self.ensembles.values():
-            path = self.dictionaries(ensemble)[1]
+            if ensemble.tokenizer is not None:
+                continue
+            path = self.dictionaries(ensemble)["target dictionary"]
             sha256 = file_sha256(path)
             for member in ensemble.members:
                 trained_with = member.description["vocabulary_sha256"]
@@ -214,9 +236,10 @@ class Inputs:
                         f"Run python -m stages.train again."
                     )
 
-    def _subword_model(self, hypotheses: Path | None) -> Path | None:
-        """The subword model that cuts the lines of a text file; None for a store."""
-        if hypotheses is None or is_store(hypotheses):
+    def _subword_model(self, part: Part, hypotheses: Path | None) -> Path | None:
+        """The prepared subword model that cuts the lines of a text file; None for a store."""
+        own = self.ensembles[part.ensemble_name].tokenizer is not None
+        if hypotheses is None or own or is_store(hypotheses):
             return None
         return self.prepared.file(self.prepared.subword_model.name)
 
@@ -228,7 +251,7 @@ def check_weights(members: Iterable[Member]) -> None:
 
 
 _SAMPLING = ("sampling_temperature", "sampling_top_k", "sampling_top_p", "seed")
-_SEARCH = ("n_best", "unk_penalty", "min_length")
+_SEARCH = ("n_best", "unk_penalty", "min_length", "ending")
 _HYPOTHESES = ("beam", "max_length_ratio", "max_length_offset", "settings", "_target_")
 # Settings that a regime does not use.
 _UNUSED: dict[str, tuple[str, ...]] = {
@@ -249,6 +272,8 @@ def settings_of(part: Part, decode: DecodeConfig, dump: DumpConfig) -> dict[str,
     """The settings that enter the result of a part, as plain values."""
     unused = (*_NOT_IN_RESULT, *_UNUSED[part.regime])
     used = {key: value for key, value in plain(decode).items() if key not in unused}
+    if used.get("ending") == "fairseq":
+        del used["ending"]  # the only rule when earlier stores were written
     # The keys are part of the store format: they are in its attributes `config` and `signature`.
     return {"decode": used, "dump": plain(dump), "job": asdict(part) | {"members": [*part.members]}}
 

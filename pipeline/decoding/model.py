@@ -5,7 +5,7 @@ A new model family implements `MemberModel`; a new search is a function of type 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -18,27 +18,39 @@ from pipeline.store import Hypothesis
 class MemberModel(Protocol):
     """One model. A row is a target prefix; the rows of a sentence are consecutive.
 
-    pad, eos and unk are token ids. Every prefix starts with eos, as in fairseq.
+    - eos, pad, unk: token ids. pad fills short sources and is never chosen; if it is None, they are
+      filled with -1. It may be eos, which can then be chosen. unk is None if no token is unknown.
+    - start: the tokens that every prefix begins with, such as EOS in fairseq's models. They are not
+      part of a hypothesis. A causal model, whose source is its prompt, has none.
+    - max_source_tokens, max_target_tokens: limits of a source, and of a target with EOS.
+      max_shared_tokens: a limit of both together, None if there is none.
     """
 
     vocab_size: int
-    pad: int
     eos: int
-    unk: int
+    pad: int | None
+    unk: int | None
+    start: tuple[int, ...]
     max_source_tokens: int
     max_target_tokens: int
+    max_shared_tokens: int | None
+
+    def suppressed(self, n_token: int) -> Sequence[int]:
+        """Token ids, besides pad, that are never chosen after a hypothesis of n_token tokens."""
 
     def encode(self, source: Tensor) -> Any:
         """Encode a batch and return the decoder state of one row per sentence.
 
         source [sentence, token], or [sentence, frame, bin] for speech; padded at the right, frames
-        with NaN.
+        with NaN. Rows come and go: a batch is all sentences at first, and those that are not done
+        later on. What is returned for a sentence must not depend on the others.
         """
 
     def step(self, state: Any, prefix: Tensor) -> Tensor:
         """Logits of the next token [row, vocab] after prefix [row, token].
 
-        The prefix is one token longer in each call. The softmax of the logits over the vocabulary
+        In the first call of a state, prefix is `start` in every row; in each further call it is
+        one token longer. The softmax of the logits over the vocabulary
         is the member's distribution, so log-probabilities will do. The result is float32 and valid
         until the next call.
         """
@@ -49,8 +61,8 @@ class MemberModel(Protocol):
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
         """Logits of every next token under teacher forcing: [token, vocab] per sentence.
 
-        prefix [sentence, token] starts with eos and is padded at the right with any token; length
-        [sentence] counts the tokens without padding.
+        prefix [sentence, token] is `start` and the target without its last token, padded at the
+        right with any token; length [sentence] counts the tokens of each target.
         """
 
 
@@ -58,11 +70,13 @@ class ScoringModel(Protocol):
     """Members that can score given targets. Attributes as in `MemberModel`."""
 
     vocab_size: int
-    pad: int
     eos: int
-    unk: int
+    pad: int | None
+    unk: int | None
+    start: tuple[int, ...]
     max_source_tokens: int
     max_target_tokens: int
+    max_shared_tokens: int | None
     n_member: int
 
     def force(self, source: Tensor, prefix: Tensor, length: list[int]) -> Iterator[Tensor]:
@@ -77,6 +91,13 @@ class EnsembleModel(MemberModel, ScoringModel, Protocol):
     """
 
     n_member: int
+
+
+def target_limit(source: Sized, model: ScoringModel) -> int:
+    """Maximum number of tokens of a target, with EOS, that a model takes after a source."""
+    if model.max_shared_tokens is None:
+        return model.max_target_tokens
+    return min(model.max_target_tokens, model.max_shared_tokens - len(source))
 
 
 class Search(Protocol):

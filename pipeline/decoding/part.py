@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.subwords import detokeniser
 from pipeline.decoding.blocks import Block, Decoder, block_plan, decode_blocks, join_blocks
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.inputs import Inputs, check_weights
-from pipeline.decoding.model import Search
+from pipeline.decoding.model import MemberModel, Search
 from pipeline.decoding.plan import Part, Shard, check_disk_space, part_size
 from pipeline.decoding.posterior import NanLogprobError
 from pipeline.decoding.rescoring import (
@@ -24,8 +23,8 @@ from pipeline.decoding.rescoring import (
     self_check,
 )
 from pipeline.decoding.scoring import score_in_chunks, score_targets
-from pipeline.decoding.test_set import Dictionary, TestSetFile, read_test_set, unknown_subwords
-from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.decoding.test_set import TestSetFile, read_test_set, unknown_subwords
+from pipeline.decoding.tokenizer import SubwordTokenizer, Tokenizer
 from pipeline.run.settings import DecodeConfig, DumpConfig, implementation
 from pipeline.store import Flag, open_own_store
 
@@ -64,12 +63,11 @@ def decode_shard(
 
 def decoder_of(
     part: Part,
-    load: Mapping[str, Callable[[], FairseqMember]],
+    load: Mapping[str, Callable[[], MemberModel]],
     search: Search,
-    dictionaries: tuple[Dictionary, Dictionary],
+    tokenizer: Tokenizer,
     decode: DecodeConfig,
     dump: DumpConfig,
-    detokenise: Callable[[Sequence[str]], str],
     hypothesis_file: HypothesisFile | None,
 ) -> Decoder:
     """Build the decoder of a part.
@@ -84,18 +82,18 @@ def decoder_of(
     if hypothesis_file is None and (all_fit or len(members) == 1):
         ensemble = as_ensemble([load_member() for load_member in members])
         own_search: Search = score_targets if teacher_forcing else search
-        return Decoder(*dictionaries, ensemble, own_search, decode, dump, detokenise)
+        return Decoder(tokenizer, ensemble, own_search, decode, dump)
     model = MembersOneAtATime(members)
     if teacher_forcing:
-        return Decoder(*dictionaries, model, score_in_chunks, decode, dump, detokenise)
+        return Decoder(tokenizer, model, score_in_chunks, decode, dump)
     if hypothesis_file is not None:
-        source = hypotheses_of_file(hypothesis_file, dictionaries[1], model.vocab_size)
+        source = hypotheses_of_file(hypothesis_file, tokenizer, model.vocab_size)
     else:
         searching = as_ensemble([load[name]() for name in part.search_members])
         source = hypotheses_of_search(search, searching)
-    limited = hypothesis_file is None or hypothesis_file.subword_model is None
+    limited = hypothesis_file is None or not hypothesis_file.is_text
     rescoring = rescoring_search(source)
-    return Decoder(*dictionaries, model, rescoring, decode, dump, detokenise, limited)
+    return Decoder(tokenizer, model, rescoring, decode, dump, limited)
 
 
 def _decode_missing(
@@ -136,27 +134,27 @@ def _decode_missing(
 
 def _decoder(inputs: Inputs, part: Part, test_set: TestSetFile) -> Decoder:
     ensemble = inputs.ensembles[part.ensemble_name]
-    source, target, loaders = inputs.loaders(ensemble)
-    if ensemble.dictionaries is not None:
-        unknown = unknown_subwords(test_set, source, target)
+    tokenizer = inputs.tokenizer(ensemble)
+    if ensemble.dictionaries is not None and isinstance(tokenizer, SubwordTokenizer):
+        unknown = unknown_subwords(
+            test_set, tokenizer.source_dictionary, tokenizer.target_dictionary
+        )
         _log.info("%s: not in the vocabularies: %s", part.name, unknown)
     search: Any = implementation(inputs.decode._target_, "decode._target_")
     return decoder_of(
         part,
-        loaders,
+        inputs.loaders(ensemble, tokenizer),
         search,
-        (source, target),
+        tokenizer,
         inputs.decode,
         inputs.dump,
-        detokeniser(inputs.prepared.subword_model, inputs.prepared.target_language),
         inputs.hypothesis_file(part, test_set),
     )
 
 
 def _run_self_check(decoder: Decoder, part: Part, test_set: TestSetFile) -> None:
     sentences = [
-        sentence.encoded(decoder.source_dictionary, decoder.target_dictionary)
-        for sentence in test_set[:SELF_CHECK_SENTENCES]
+        sentence.encoded(decoder.tokenizer) for sentence in test_set[:SELF_CHECK_SENTENCES]
     ]
     difference = self_check(decoder, sentences, part.combination)
     _log.info("%s: self-check passed, largest difference %.1e nats", part.name, difference)

@@ -13,11 +13,11 @@ from weakref import finalize
 import numpy as np
 
 from pipeline.data.lines import iterate_lines
-from pipeline.data.subwords import SubwordModel
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.model import EnsembleModel, ScoringModel, Search
 from pipeline.decoding.scoring import score_in_chunks
-from pipeline.decoding.test_set import Dictionary, PreparedSentence, Sentence, token_ids
+from pipeline.decoding.test_set import PreparedSentence, Sentence
+from pipeline.decoding.tokenizer import Tokenizer
 from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.run.settings import DecodeConfig
 from pipeline.store import Hypothesis, open_store, validate
@@ -50,24 +50,24 @@ HypothesisSource = Callable[
 class HypothesisFile:
     """The file that `decode.hypotheses` names for a test set.
 
-    subword_model: cuts the lines of a text file; None if the file is a decode store.
+    is_text: whether it has one hypothesis per line; else it is a decode store.
     """
 
     path: Path
     test_set: Sequence[PreparedSentence]
-    subword_model: SubwordModel | None
+    is_text: bool
 
 
 def hypotheses_of_file(
-    file: HypothesisFile, dictionary: Dictionary, vocab_size: int
+    file: HypothesisFile, tokenizer: Tokenizer, vocab_size: int
 ) -> HypothesisSource:
     """Take the hypotheses to score from a file.
 
     Raises DataError if it belongs to another test set, StoreError if it is an invalid store.
     """
-    if file.subword_model is None:
-        return _of_store(file.path, file.test_set, vocab_size)
-    return _of_text(file.path, len(file.test_set), file.subword_model, dictionary)
+    if file.is_text:
+        return _of_text(file.path, len(file.test_set), tokenizer)
+    return _of_store(file.path, file.test_set, vocab_size)
 
 
 def _of_store(
@@ -125,9 +125,7 @@ def _of_store(
     return of_batch
 
 
-def _of_text(
-    path: Path, n_sentence: int, subword_model: SubwordModel, dictionary: Dictionary
-) -> HypothesisSource:
+def _of_text(path: Path, n_sentence: int, tokenizer: Tokenizer) -> HypothesisSource:
     """Read one detokenised hypothesis per line; a blank line means that the sentence has none."""
     lines = _IndexedLines(path)
     if len(lines) != n_sentence:
@@ -139,10 +137,8 @@ def _of_text(
         _log.warning("%s", warning)
 
     def of_sentence(index: int) -> list[UnscoredHypothesis]:
-        subwords = subword_model.subwords(lines[index])
-        if not subwords:
-            return []
-        return [UnscoredHypothesis(token_ids(subwords, dictionary), finished=True)]
+        token_id = tokenizer.target_of_text(lines[index])
+        return [UnscoredHypothesis(token_id, finished=True)] if token_id else []
 
     def of_batch(
         sentences: Sequence[Sentence], combination: str, decode: DecodeConfig

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.compiled import draw_tokens
-from pipeline.decoding.beam import length_limit
+from pipeline.decoding.beam import length_limit, never_chosen
 from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.posterior import (
     Floats,
@@ -40,10 +40,11 @@ def sample(
     sequences come from P_EP; or member, which draws `decode.beam` samples from each P_m, those of
     the first member first. Each sample has its own random numbers, seeded by decode.seed,
     sentence, member and index, so that results depend on neither the batch nor the order. Padding
-    is never drawn. A sample with more than `length_limit` tokens before EOS is cut: unfinished,
-    without EOS. The score is ln P(y) / L ** length_penalty at temperature 1, under the
-    distribution that was sampled. Texts are left empty. Raises NanLogprobError if a member returns
-    NaN, ConfigError if the settings do not fit sampling. Source: eqn:sequence-entropy-seq-mc.
+    and what the model suppresses are never drawn. A sample with more than `length_limit` tokens
+    before EOS is cut: unfinished, without EOS. The score is ln P(y) / L ** length_penalty at
+    temperature 1, under the distribution that was sampled. Texts are left empty. Raises
+    NanLogprobError if a member returns NaN, ConfigError if the settings do not fit sampling.
+    Source: eqn:sequence-entropy-seq-mc.
     """
     _check(decode)
     n_of_sentence = decode.beam * (model.n_member if combination == "member" else 1)
@@ -77,7 +78,7 @@ class _Samples:
     """The samples that have not ended, one row each.
 
     hypothesis [row]: its index in the batch. drawn_by [row]: its member, or -1. tokens [row,
-    token]: from the start symbol on. prefix [row, member]: ln P_m of the tokens so far. history
+    token]: from the start symbols on. prefix [row, member]: ln P_m of the tokens so far. history
     [row, token, column]: columns of the statistics of its tokens.
     """
 
@@ -100,7 +101,8 @@ class _Samples:
         self.limits = torch.tensor(limits)[sentence_of]
         self.uniform = self._uniform(max(limits) + 1)
         self.ended: list[Hypothesis | None] = [None] * len(sentence_of)
-        self.tokens = torch.full((len(sentence_of), 1), model.eos)
+        self.n_start = len(model.start)
+        self.tokens = torch.tensor(model.start, dtype=torch.long).repeat(len(sentence_of), 1)
         self.prefix = torch.zeros(len(sentence_of), model.n_member)
         self.history = np.empty((len(sentence_of), 0, n_columns(model.n_member)), np.float32)
         # Before the first token, all samples of a sentence share one row.
@@ -115,7 +117,7 @@ class _Samples:
 
     def step(self) -> None:
         """Draw a token for every row and collect the samples that end."""
-        n_token = self.tokens.shape[1] - 1
+        n_token = self.tokens.shape[1] - self.n_start
         weight = member_log_weight(self.prefix, self.combination, self.drawn_by)
         next_token = TemperedPosterior(self._logits(), weight, self.decode.sampling_temperature)
         next_token.reject_nan(self._sentence_id)
@@ -154,7 +156,7 @@ class _Samples:
 
     def _draw(self, probability: Tensor, n_token: int) -> Tensor:
         """Draw a token for every row; probability [row, vocab] is unnormalised."""
-        probability[:, self.model.pad] = 0
+        probability[:, never_chosen(self.model, n_token)] = 0
         probability = _truncated(probability, self.decode)
         uniform = self.uniform[self.hypothesis.numpy(), n_token]
         token = torch.zeros(len(probability), dtype=torch.long)
@@ -172,7 +174,7 @@ class _Samples:
         return np.stack(numbers)
 
     def _hypothesis(self, row: int, finished: bool) -> Hypothesis:
-        token, member = self.tokens[row, 1:], int(self.drawn_by[row])
+        token, member = self.tokens[row, self.n_start :], int(self.drawn_by[row])
         history: Floats = self.history[row]
         logprob = torch.from_numpy(column_views(history, self.model.n_member)["logprob"])
         if member >= 0:

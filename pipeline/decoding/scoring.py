@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.decoding.model import ScoringModel
+from pipeline.decoding.model import ScoringModel, target_limit
 from pipeline.decoding.posterior import (
     distribution_columns,
     reject_nan,
@@ -37,7 +37,7 @@ def teacher_forced(
         return
     source = padded(sources, model.pad)
     # Decoders only look back, so the padding after a short target needs no mask.
-    prefix = padded([[model.eos, *target[:-1]] for target in targets], model.eos)
+    prefix = padded([[*model.start, *target[:-1]] for target in targets], model.eos)
     for logits in model.force(source, prefix, [len(target) for target in targets]):
         yield logits.log_softmax(dim=2).cpu()
 
@@ -55,7 +55,8 @@ def score_targets(
     scorable = [
         (index, sentence, sentence.target)
         for index, sentence in enumerate(sentences)
-        if sentence.target is not None and len(sentence.target) <= model.max_target_tokens
+        if sentence.target is not None
+        and len(sentence.target) <= target_limit(sentence.source, model)
     ]
     sources = [sentence.source for _, sentence, _ in scorable]
     targets = [target for _, _, target in scorable]

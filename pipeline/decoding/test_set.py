@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor
 
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
+
+if TYPE_CHECKING:
+    from pipeline.decoding.tokenizer import Tokenizer
 
 # Padded source tokens or frames per batch, for each sentence that it may hold. Batches of long
 # sentences are smaller, because attention grows with the square of the length.
@@ -32,8 +35,8 @@ Source = Sequence[int] | Frames
 class Sentence:
     """A sentence to decode.
 
-    source: token ids with EOS, or frames [frame, bin] for speech. target: token ids with EOS, or
-    None if there is no reference.
+    source: token ids with control tokens such as EOS, or frames [frame, bin] for speech; [] if
+    there is nothing to decode. target: token ids with EOS, or None if there is no reference.
     """
 
     id: int
@@ -42,21 +45,26 @@ class Sentence:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to decode: no frame, or no token but EOS."""
-        return len(self.source) == (0 if isinstance(self.source, np.ndarray) else 1)
+        """Whether there is nothing to decode: no frame, or no token."""
+        return len(self.source) == 0
 
 
-def padded(rows: Sequence[Source], pad: int) -> Tensor:
+# Fills short sources of models without a padding token. No token has this id.
+NO_TOKEN = -1
+
+
+def padded(rows: Sequence[Source], pad: int | None) -> Tensor:
     """Token ids [sentence, token] or frames [sentence, frame, bin], padded at the right.
 
-    Frames are padded with NaN.
+    Frames are padded with NaN, tokens with -1 if `pad` is None.
     """
     if isinstance(rows[0], np.ndarray):
         frames = [torch.from_numpy(row) for row in rows]
         return torch.nn.utils.rnn.pad_sequence(frames, batch_first=True, padding_value=torch.nan)
-    tokens = torch.full((len(rows), max(len(row) for row in rows)), pad)
+    fill = NO_TOKEN if pad is None else pad
+    tokens = torch.full((len(rows), max(len(row) for row in rows)), fill)
     for index, row in enumerate(rows):
-        tokens[index, : len(row)] = torch.tensor(row)
+        tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
     return tokens
 
 
@@ -89,6 +97,12 @@ class Dictionary(Protocol):
     def index(self, sym: str) -> int:
         """Token id of a subword."""
 
+    def bos(self) -> int:
+        """Token id of the symbol `<s>`."""
+
+    def pad(self) -> int:
+        """Token id of padding."""
+
     def eos(self) -> int:
         """Token id of EOS."""
 
@@ -117,14 +131,9 @@ class PreparedSentence:
             return len(self.source_subwords) + 1
         return int(self.utterances.n_frame[self.id]) // _FRAMES_PER_TOKEN + 1
 
-    def encoded(self, source: Dictionary, target: Dictionary) -> Sentence:
-        """The sentence as token ids with EOS; for speech, the source as frames."""
-        speech, reference = self.utterances, self.reference_subwords
-        return Sentence(
-            self.id,
-            token_ids(self.source_subwords, source) if speech is None else speech.features(self.id),
-            None if reference is None else token_ids(reference, target),
-        )
+    def encoded(self, tokenizer: Tokenizer) -> Sentence:
+        """The sentence as the models take it: token ids, or for speech the source as frames."""
+        return Sentence(self.id, tokenizer.source(self), tokenizer.target(self))
 
 
 class TestSetFile(Sequence[PreparedSentence]):

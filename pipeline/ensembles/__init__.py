@@ -6,7 +6,14 @@ from pipeline.ensembles.chosen import (
     ensemble_functions,
     planned_ensembles,
 )
-from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, load_member, manifest
+from pipeline.ensembles.ensemble import (
+    DropoutMask,
+    Ensemble,
+    Member,
+    load_member,
+    load_tokenizer,
+    manifest,
+)
 from pipeline.ensembles.training_run import derived_folder, remove_unused
 
 __all__ = [
@@ -18,6 +25,7 @@ __all__ = [
     "derived_folder",
     "ensemble_functions",
     "load_member",
+    "load_tokenizer",
     "manifest",
     "planned_ensembles",
     "remove_unused",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.errors import DataError
 from pipeline.run.files import digest, file_sha256
-
-if TYPE_CHECKING:
-    from pipeline.fairseq_bridge.members.member import FairseqMember
+from pipeline.run.settings import implementation
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,8 @@ class Member:
     weights, sha256: a safetensors file. seed: of its training. description: the content of a
     model.json, with architecture and vocabulary. update: the training update of the weights.
     made_from: file name -> sha256 of the checkpoints behind the weights. mask: dropped units.
+    loader: dotted name of the function `(member, tokenizer, device, dtype)` that returns its
+    MemberModel. files: what it is loaded from besides the weights -> sha256.
     """
 
     name: str
@@ -39,6 +39,8 @@ class Member:
     update: int | None = None
     made_from: Mapping[str, str] = field(default_factory=dict)
     mask: DropoutMask | None = None
+    loader: str = "pipeline.fairseq_bridge.members.loader.load"
+    files: Mapping[Path, str] = field(default_factory=dict)
 
     @property
     def model_sha256(self) -> str:
@@ -53,6 +55,12 @@ class Member:
                 f"{self.weights}: no such file (the weights of member {self.name}). "
                 f"Train member {self.name} again."
             )
+        for path, expected in self.files.items():
+            if not path.is_file() or file_sha256(path) != expected:
+                raise DataError(
+                    f"{path}: missing, or changed since this run started (a file of member "
+                    f"{self.name}). Restore it, or start again."
+                )
         sha256 = file_sha256(self.weights)
         if sha256 != self.sha256:
             raise DataError(
@@ -66,28 +74,15 @@ def planned_member(name: str) -> Member:
     return Member(name, Path(), "", None, {})
 
 
-def load_member(
-    member: Member, source_dictionary: Any, target_dictionary: Any, device: str, dtype: str
-) -> FairseqMember:
-    """Load the model of a member, ready to decode, with its dropout mask if it has one.
+def load_member(member: Member, tokenizer: Any, device: str, dtype: str) -> Any:
+    """Load the MemberModel of a member with its loader, ready to decode.
 
-    Raises DataError if the weights are damaged or do not fit, MachineError if there is no such
-    device, ConfigError if the mask would drop nothing.
+    tokenizer: of its ensemble. Raises ConfigError if the loader cannot be imported, and the errors
+    of the loader: DataError if the weights are damaged or do not fit, MachineError if there is no
+    such device.
     """
-    from pipeline.fairseq_bridge.members import member as bridge
-    from pipeline.fairseq_bridge.members.dropout_masks import fold_dropout
-
-    loaded = bridge.load_member(
-        member.description["model"],
-        member.weights,
-        source_dictionary,
-        target_dictionary,
-        device,
-        dtype,
-    )
-    if member.mask is not None:
-        fold_dropout(loaded.model, member.mask.rate, member.mask.seed)
-    return loaded
+    load = implementation(member.loader, f"loader of member {member.name}")
+    return load(member, tokenizer, device, dtype)
 
 
 @dataclass(frozen=True)
@@ -95,18 +90,27 @@ class Ensemble:
     """Members that are decoded together.
 
     name: the kind, or `{kind}.{run}` for kinds with one ensemble per training run. dictionaries:
-    files of source and target vocabulary, None for the prepared dictionaries.
+    files of source and target vocabulary, None for the prepared dictionaries. tokenizer: dotted
+    name of the function `(first member)` that returns a Tokenizer, which cuts the text of test sets
+    in place of the prepared subwords and dictionaries.
     """
 
     kind: str
     name: str
     members: tuple[Member, ...]
     dictionaries: tuple[Path, Path] | None = None
+    tokenizer: str | None = None
 
     @property
     def member_names(self) -> tuple[str, ...]:
         """Names of the members, in order."""
         return tuple(member.name for member in self.members)
+
+
+def load_tokenizer(ensemble: Ensemble) -> Any:
+    """Load the ensemble's own tokenizer. Raises ConfigError if its function cannot be imported."""
+    name = str(ensemble.tokenizer)
+    return implementation(name, f"tokenizer of ensemble {ensemble.name}")(ensemble.members[0])
 
 
 def check_ensembles(kind: str, main: Sequence[Ensemble], further: Sequence[Ensemble]) -> None:
@@ -150,7 +154,8 @@ def _check_members(ensemble: Ensemble) -> None:
         if member.description["vocabulary_sha256"] != first.description["vocabulary_sha256"]:
             raise DataError(
                 f"ensemble {ensemble.name}: members {first.name} and {member.name} have different "
-                "vocabularies. Train them on the same prepared data."
+                "vocabularies. Train them on the same prepared data, or choose models with one "
+                "tokenizer."
             )
 
 

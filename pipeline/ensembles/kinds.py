@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.ensembles.ensemble import DropoutMask, Ensemble, Member, planned_member
+from pipeline.ensembles.huggingface import TOKENIZER, huggingface_members
 from pipeline.ensembles.imported import imported_member
 from pipeline.ensembles.training_run import (
     Training,
@@ -266,6 +267,42 @@ def imported(training: Training, ensemble: EnsembleConfig, settings: Settings) -
             for name, path in zip(names, checkpoints, strict=True)
         ]
     return [Ensemble(ensemble.name, ensemble.name, tuple(members), dictionaries)]
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+_TEXT_OR_NULL = Rule("null or a text", lambda value: value is None or isinstance(value, str))
+
+
+@_kind(
+    settings={
+        "models": Rule(
+            "a list of folders or names, at least one",
+            lambda value: _is_list_of_texts(value) and bool(value),
+        ),
+        "adapters": Rule("a list of folders", _is_list_of_texts),
+        "prompt": _TEXT_OR_NULL,
+        "source_language": _TEXT_OR_NULL,
+        "target_language": _TEXT_OR_NULL,
+        "allow_download": Rule("true or false", lambda value: isinstance(value, bool)),
+        "revision": _TEXT_OR_NULL,
+    },
+    runs=0,
+)
+def huggingface(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
+    """One ensemble with one member per Hugging Face model, or per adapter of one model.
+
+    The models' own tokenizer, which must be the same, cuts the text of test sets. Raises
+    ConfigError if a folder does not exist, DataError if a model cannot be read.
+    """
+    if training.folder is None:
+        count = len(settings["adapters"] or settings["models"])
+        members = [planned_member(f"{ensemble.name}_{index}") for index in range(1, count + 1)]
+    else:
+        members = huggingface_members(ensemble.name, settings)
+    return [Ensemble(ensemble.name, ensemble.name, tuple(members), tokenizer=TOKENIZER)]
 
 
 def _of_run(ensemble: EnsembleConfig, run: TrainingRun, members: Sequence[Member]) -> Ensemble:

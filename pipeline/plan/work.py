@@ -151,7 +151,7 @@ def _prepare(config: PipelineConfig) -> Work:
     else:
         is_help = data.source == "libreoffice"
         n_sentence = data.train_sentences or (_HELP_SENTENCES if is_help else paper.sentences)
-        if data.units.name == "imported":  # no training data
+        if data.units.name != "learnt":  # no training data
             n_sentence = data.test_sentences
         bytes_per_word = _TEXT_BYTES_PER_WORD
     seconds = n_sentence / _PREPARED_SENTENCES_PER_SECOND

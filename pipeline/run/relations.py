@@ -200,18 +200,30 @@ def _check_kinds(config: PipelineConfig) -> None:
 
 
 def _check_units(config: PipelineConfig) -> None:
-    """Imported subwords need all their files, and models that have been trained already."""
+    """Imported subwords need all their files; they and own ones need models that are trained."""
     units = config.data.units
     files = [name for name in units if name != "name"]  # type: ignore[attr-defined]
     given = [name for name in files if units[name] is not None]  # type: ignore[index]
-    if units.name == "learnt":
+    if units.name != "imported":
         for name in given:
             raise ConfigError(
-                f"data.units.{name}: must be null if data.units is learnt (got {units[name]})."  # type: ignore[index]
+                f"data.units.{name}: must be null if data.units is {units.name} "
+                f"(got {units[name]})."  # type: ignore[index]
             )
+    if units.name == "learnt":
         return
     if config.task.family == "speech":
-        raise ConfigError("data.units: must be learnt if task.family is speech (got imported).")
+        raise ConfigError(
+            f"data.units: must be learnt if task.family is speech (got {units.name})."
+        )
+    if list(config.ensemble.seeds):
+        raise ConfigError(
+            f"ensemble.seeds: must be [] if data.units is {units.name}, since nothing is trained "
+            f"(got {list(config.ensemble.seeds)}). Choose an ensemble of models that you have, "
+            f"such as ensemble=imported or ensemble=huggingface."
+        )
+    if units.name == "own":
+        return
     if (units.codes is None) is (units.sentencepiece is None):
         raise ConfigError(
             f"data.units.codes, data.units.sentencepiece: exactly one must be set if data.units is "
@@ -222,11 +234,6 @@ def _check_units(config: PipelineConfig) -> None:
             raise ConfigError(
                 f"data.units.{name}: must be set if data.units is imported (got null)."
             )
-    if list(config.ensemble.seeds):
-        raise ConfigError(
-            f"ensemble.seeds: must be [] if data.units is imported, since nothing is trained "
-            f"(got {list(config.ensemble.seeds)}). Choose ensemble=imported."
-        )
 
 
 def _check_speech(config: PipelineConfig) -> None:

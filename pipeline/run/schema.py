@@ -92,9 +92,9 @@ class SpeechDataConfig:
 
 @dataclass
 class UnitsConfig:
-    """The subword model of text: learnt from it, or imported with models that the user has."""
+    """The subword model of text: learnt from it, or brought by models that the user has."""
 
-    name: str = _one_of("learnt", "imported")
+    name: str = _one_of("learnt", "imported", "own")
     codes: str | None = None
     sentencepiece: str | None = None
     source_dictionary: str | None = None
@@ -252,6 +252,7 @@ class DecodeConfig:
     beam: int = _at_least(1)
     n_best: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
     length_penalty: float = MISSING
+    ending: str = _one_of("fairseq", "early", "heuristic", "never")
     unk_penalty: float = _at_least(0)
     min_length: int = _at_least(0)
     max_length_ratio: float = _at_least(0)

@@ -49,6 +49,7 @@ __all__ = [
     "TrainConfig",
     "UnitsConfig",
     "changed",
+    "decode_settings",
     "implementation",
     "implementations",
     "iterate_values",
@@ -116,6 +117,30 @@ def typed_file(path: Path, machine: DictConfig, given: Sequence[str]) -> Pipelin
         f"{path}: not a file of settings ({reason}). "
         "Set from_config to a file that stage compose wrote."
     )
+
+
+def decode_settings(option: str = "beam", **settings: Any) -> DecodeConfig:
+    """The settings of an option of group `decode` (beam, greedy, sample, ...), for use from Python.
+
+    settings: those that differ from the option's. Raises ConfigError for an unknown option or
+    setting, or for a value that is not allowed.
+    """
+    config = OmegaConf.structured(DecodeConfig)
+    for name in dict.fromkeys(("beam", option)):
+        path = CONF / "decode" / f"{name}.yaml"
+        if not path.is_file():
+            known = sorted(file.stem for file in path.parent.glob("*.yaml"))
+            raise ConfigError(unknown_key_message(name, known, "group decode"))
+        layer = cast(DictConfig, OmegaConf.load(path))
+        layer.pop("defaults", None)
+        config = OmegaConf.merge(config, layer)
+    config.seed = 0  # in conf/ it is the seed of the run
+    for name in settings:
+        if name not in config:
+            raise ConfigError(unknown_key_message(name, list(map(str, config)), "group decode"))
+    merged = cast(DictConfig, OmegaConf.merge(config, settings))
+    _check_rules(DecodeConfig, merged, "decode.")
+    return cast(DecodeConfig, merged)
 
 
 def masked(config: PipelineConfig, visible: list[str]) -> PipelineConfig:

@@ -121,6 +121,7 @@ def decode_many(count: int, path: Path) -> None:
     """Decode `count` short sentences into a store, as the decode stage does."""
     from pipeline.decoding.blocks import Decoder
     from pipeline.decoding.test_set import read_test_set
+    from pipeline.decoding.tokenizer import SubwordTokenizer
     from pipeline.run.settings import DumpConfig
     from tests.decode_to_store import decode_to_store
 
@@ -140,7 +141,8 @@ def decode_many(count: int, path: Path) -> None:
     }  # fmt: skip
     dump = DumpConfig("statistics", "statistics", "float32", 1)
     config = _config(beam=2, max_length_offset=4)
-    decoder = Decoder(dictionary, dictionary, model, beam_search, config, dump, detokenise)
+    tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise)
+    decoder = Decoder(tokenizer, model, beam_search, config, dump)
     blocks = path.with_suffix(".blocks")
     decode_to_store(decoder, read_test_set(prepared), path, attributes, "bench", blocks)
 

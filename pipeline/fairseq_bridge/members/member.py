@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,26 @@ class FairseqMember:
         self.model = model.eval()
         self.device = next(model.parameters()).device
         self.vocab_size = len(model.decoder.dictionary)
-        self.pad = int(model.decoder.dictionary.pad())
+        self.padding = int(model.decoder.dictionary.pad())
+        self.pad: int | None = self.padding
         self.eos = int(model.decoder.dictionary.eos())
-        self.unk = int(model.decoder.dictionary.unk())
+        self.unk: int | None = int(model.decoder.dictionary.unk())
+        self.start: tuple[int, ...] = (self.eos,)
         self.max_source_tokens = int(model.encoder.max_positions())
         self.max_target_tokens = int(model.decoder.max_positions())
+        self.max_shared_tokens: int | None = None
+
+    def suppressed(self, n_token: int) -> Sequence[int]:
+        """Token ids, besides pad, that are never chosen after a hypothesis of n_token tokens."""
+        return ()
+
+    @staticmethod
+    def stacked(members: Sequence[Any]) -> Any:
+        """One model that runs all members together; None if they do not fit together."""
+        from pipeline.fairseq_bridge.members.stacked import StackedTransformers, can_stack
+
+        same = all(isinstance(member, FairseqMember) for member in members)
+        return StackedTransformers(members) if same and can_stack(members) else None
 
     @torch.inference_mode()
     def encode(self, source: Tensor) -> _State:
@@ -112,7 +127,7 @@ class FairseqMember:
     def encoded(self, source: Tensor) -> Any:
         """Encoder output of source [sentence, token], padded on the right."""
         source = source.to(self.device)
-        return self.model.encoder(source, src_lengths=source.ne(self.pad).sum(dim=1))
+        return self.model.encoder(source, src_lengths=source.ne(self.padding).sum(dim=1))
 
     def _logits(self, output: Any) -> Tensor:
         if getattr(self.model.decoder, "adaptive_softmax", None) is not None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.fairseq_bridge.members.member import FairseqMember
+
+if TYPE_CHECKING:
+    from pipeline.fairseq_bridge.members.member import FairseqMember
 
 # Optional modules of a fairseq layer that the original transformer lacks; None if unused.
 _EXTRAS = ("c_attn", "attn_ln", "ffn_layernorm", "w_resid")
@@ -63,9 +65,11 @@ class StackedTransformers:
         self.n_member = len(members)
         self.vocab_size = members[0].vocab_size
         first = members[0]
-        self.pad, self.eos, self.unk = first.pad, first.eos, first.unk
-        self.max_source_tokens = members[0].max_source_tokens
-        self.max_target_tokens = members[0].max_target_tokens
+        self.pad, self.eos, self.unk, self.start = first.pad, first.eos, first.unk, first.start
+        self.suppressed = first.suppressed
+        self.max_source_tokens = first.max_source_tokens
+        self.max_target_tokens = first.max_target_tokens
+        self.max_shared_tokens = first.max_shared_tokens
         with torch.inference_mode():
             self._embedding = [decoder.embed_tokens.weight for decoder in decoders]
             # A contiguous copy makes the largest matrix product faster.
@@ -85,7 +89,7 @@ class StackedTransformers:
         """Initial state, one row per sentence, of source [sentence, token], padded on the right."""
         encoded = [member.encoded(source)["encoder_out"][0] for member in self._members]
         output = torch.stack([states.transpose(0, 1) for states in encoded])
-        padding = source.to(output.device).eq(self.pad)
+        padding = source.to(output.device).eq(self._members[0].padding)
         mask = output.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
         return _State(
             1,

@@ -30,7 +30,7 @@ class TaskFolders:
     """The folders of a task's decodes and measures, and its data card.
 
     `dictionary` is the fairseq dictionary of the target vocabulary. Without it, tokens are shown by
-    their ids.
+    their ids, unless the ensemble has a tokenizer of its own.
     """
 
     name: str
@@ -122,7 +122,9 @@ def _browsable(
     measures = task.uncertainty / part
     tokeniser = _bleu_tokeniser(measures)
     with open_store(task.decode / part / "store.h5") as store:
-        subwords = read_subwords(task.dictionary, store.vocab_size) if task.dictionary else None
+        subwords = _own_pieces(task.decode, _attribute(store, "ensemble"))
+        if subwords is None and task.dictionary:
+            subwords = read_subwords(task.dictionary, store.vocab_size)
         data = sentence_data(
             store, measures, quality_metric(quality, tokeniser), most_sentences, subwords
         )
@@ -164,6 +166,15 @@ def _bleu_tokeniser(measures: Path) -> str:
     tokeniser = str(settings.get("bleu_tokeniser", DEFAULT))
     check_tokeniser(tokeniser)
     return tokeniser
+
+
+def _own_pieces(decode: Path, ensemble: str) -> list[str] | None:
+    """The piece of each token id [vocab], if an ensemble has a tokenizer of its own."""
+    path = decode / "vocabulary.json"
+    if not path.is_file():
+        return None
+    pieces: list[str] | None = read_json(path, "decode").get(ensemble)
+    return pieces
 
 
 def read_subwords(path: Path, vocab_size: int) -> list[str]:

@@ -95,6 +95,18 @@ def test_learnt_subword_model_is_joint(train: SpooledSentences, tmp_path: Path) 
     assert sum(counts) == n_subword
 
 
+def test_models_with_their_own_tokenizer_need_no_subwords(
+    train: SpooledSentences, tmp_path: Path
+) -> None:
+    units = task_subwords(DataConfig(units=UnitsConfig(name="own")), PAIR, train)
+    units.write(tmp_path)
+    assert [*tmp_path.rglob("dict*")] == []
+    model = units.models(PAIR)["de"]
+    assert model.subwords(" a  b\n") == ["a", "b"]
+    assert model.text(["b", "a"]) == "b a"
+    assert list(units.source_vocabulary()) == []
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

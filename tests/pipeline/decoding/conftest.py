@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ def decode_config() -> Callable[..., Any]:
         defaults = {
             "name": "beam", "_target_": "pipeline.decoding.beam.beam_search", "regime": "beam",
             "combination": "prex", "beam": 5, "n_best": None, "length_penalty": 1.0,
+            "ending": "fairseq",
             "unk_penalty": 0.0, "min_length": 1, "max_length_ratio": 0.0,
             "max_length_offset": 12, "sampling_temperature": 1.0, "sampling_top_k": 0,
             "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
@@ -87,18 +88,23 @@ class TableModel:
     """
 
     pad, eos, unk = 1, 2, 3
+    start: tuple[int, ...] = (2,)
     max_source_tokens = max_target_tokens = 100
+    max_shared_tokens: int | None = None
 
     def __init__(self, distribution: Callable[[int, tuple[int, ...]], Any]) -> None:
         self.distribution = distribution
         self.n_member, self.vocab_size = np.shape(distribution(3, ()))
+
+    def suppressed(self, n_token: int) -> Sequence[int]:
+        return ()
 
     def encode(self, source: torch.Tensor) -> list[int]:
         return [int(row[0]) for row in source]
 
     def step(self, state: list[int], prefix: torch.Tensor) -> torch.Tensor:
         rows = [
-            self.distribution(source, tuple(row[1:].tolist()))
+            self.distribution(source, tuple(row[len(self.start) :].tolist()))
             for source, row in zip(state, prefix, strict=True)
         ]
         return torch.tensor(np.array(rows)).float().log()
@@ -109,9 +115,11 @@ class TableModel:
     def force(
         self, source: torch.Tensor, prefix: torch.Tensor, length: list[int]
     ) -> Iterator[torch.Tensor]:
+        n_start = len(self.start)
         for first, row, count in zip(source[:, 0].tolist(), prefix.tolist(), length, strict=True):
             steps = [
-                self.distribution(first, tuple(row[1 : position + 1])) for position in range(count)
+                self.distribution(first, tuple(row[n_start : n_start + position]))
+                for position in range(count)
             ]
             yield torch.tensor(np.array(steps)).float().log()
 

@@ -18,6 +18,7 @@ from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.scoring import score_targets
 from pipeline.decoding.test_set import PreparedSentence
+from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import ROOT, DecodeConfig, DumpConfig
@@ -58,7 +59,8 @@ def store_of(
         "members": [f"seed_{index}" for index in range(model.n_member)],
     }  # fmt: skip
     dump = DumpConfig(kind, kind, "float16", 5)
-    decoder = Decoder(dictionary, dictionary, model, search, config, dump, detokenise)
+    tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise)
+    decoder = Decoder(tokenizer, model, search, config, dump)
     resume = path.with_suffix(".blocks")
     decode_to_store(decoder, TEST_SET, path, attributes | extra, "decode", resume)
     assert not resume.exists()

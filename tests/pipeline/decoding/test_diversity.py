@@ -60,7 +60,7 @@ def test_members_that_are_the_same_model_are_named(table_model: Any) -> None:
 
 def test_sentences_that_cannot_be_scored_are_left_out(table_model: Any) -> None:
     model = table_model(lambda source, prefix: [SURE, OTHER])
-    unfit = [Sentence(0, [2], [3, 2]), Sentence(1, [3, 2], None), Sentence(2, [3] * 200, [2])]
+    unfit = [Sentence(0, [], [3, 2]), Sentence(1, [3, 2], None), Sentence(2, [3] * 200, [2])]
     report = diversity(model, ["a", "b"], unfit, 2)
     assert report == {
         "sentences": 0,

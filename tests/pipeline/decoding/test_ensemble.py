@@ -24,7 +24,7 @@ def test_the_shortest_limits_apply_and_vocabularies_must_have_one_size(
 ) -> None:
     def member(vocab_size: int, source: int, target: int) -> SimpleNamespace:
         return SimpleNamespace(
-            vocab_size=vocab_size, pad=1, eos=2, unk=3,
+            vocab_size=vocab_size, pad=1, eos=2, unk=3, start=(2,), max_shared_tokens=None,
             max_source_tokens=source, max_target_tokens=target,
         )  # fmt: skip
 

@@ -26,6 +26,7 @@ from pipeline.decoding.rescoring import (
 )
 from pipeline.decoding.scoring import score_in_chunks, score_targets
 from pipeline.decoding.test_set import PreparedSentence, Sentence, token_ids
+from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
@@ -97,9 +98,8 @@ def decoder(dictionary: Any, members: Any, decode_config: Any) -> Callable[..., 
     def make(**settings: Any) -> Decoder:
         dump = DumpConfig("statistics", "statistics", "float32", 1)
         config = decode_config(**settings)
-        return Decoder(
-            dictionary, dictionary, as_ensemble(members), beam_search, config, dump, detokenise
-        )
+        tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise)
+        return Decoder(tokenizer, as_ensemble(members), beam_search, config, dump)
 
     return make
 
@@ -121,7 +121,9 @@ def test_hypotheses_of_another_store_are_rescored(
     path = tmp_path / "a.h5"
     decode_to_store(own_decoder, test_set, path, attributes, "decode", tmp_path / "blocks")
     search = rescoring_search(
-        hypotheses_of_file(HypothesisFile(path, test_set, None), dictionary, len(dictionary))
+        hypotheses_of_file(
+            HypothesisFile(path, test_set, False), own_decoder.tokenizer, len(dictionary)
+        )
     )
     hypotheses = search(one_at_a_time(members), sentences, "prex", own_decoder.decode)
     expected = beam_search(own_decoder.model, sentences, "prex", own_decoder.decode)  # type: ignore[arg-type]
@@ -135,7 +137,7 @@ def test_hypotheses_of_another_store_are_rescored(
             atol=1e-4,
         )
     with pytest.raises(DataError, match=r"a\.h5: not a decode of the same 6 sentences"):
-        hypotheses_of_file(HypothesisFile(path, test_set[:-1], None), dictionary, len(dictionary))
+        hypotheses_of_file(HypothesisFile(path, test_set[:-1], False), None, len(dictionary))
 
 
 def test_repeated_samples_of_a_store_are_scored_once(
@@ -190,9 +192,7 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
         return path
 
     decoded = written("decoded", beam_search)
-    unscored = hypotheses_of_file(
-        HypothesisFile(decoded, test_set, None), dictionary, len(dictionary)
-    )
+    unscored = hypotheses_of_file(HypothesisFile(decoded, test_set, False), None, len(dictionary))
     assert_same_measures(decoded, written("rescored", rescoring_search(unscored)), beam=5)
 
     with open_store(decoded) as store:
@@ -271,8 +271,12 @@ class SubwordDictionary:
 def unscored(
     path: Path, subword_model: SentencePieceModel | None, places: list[int], decode: Any
 ) -> Any:
-    dictionary: Any = None if subword_model is None else SubwordDictionary(subword_model)
-    find = hypotheses_of_file(HypothesisFile(path, TEST_SET, subword_model), dictionary, 34)
+    tokenizer: Any = None
+    if subword_model is not None:
+        dictionary: Any = SubwordDictionary(subword_model)
+        tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise, subword_model.subwords)
+    file = HypothesisFile(path, TEST_SET, is_text=subword_model is not None)
+    find = hypotheses_of_file(file, tokenizer, 34)
     return find([Sentence(index, [4, 2], None) for index in places], "prex", decode)
 
 

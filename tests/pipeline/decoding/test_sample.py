@@ -14,6 +14,7 @@ from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
 from pipeline.decoding.sample import sample
 from pipeline.decoding.test_set import PreparedSentence, Sentence
+from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
@@ -197,13 +198,11 @@ def test_monte_carlo_measures_of_samples_reach_the_exact_values(
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=4000, min_length=0)
     decoder = Decoder(
-        dictionary,
-        dictionary,
+        SubwordTokenizer(dictionary, dictionary, detokenise),
         table_model(table),
         sample,
         config,
         DumpConfig("statistics", "statistics", "float32", 1),
-        detokenise,
     )
     attributes = {
         "regime": "sample", "combination": combination, "members": ["a", "b", "c"],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.data.subwords import detokenise
 from pipeline.decoding.test_set import (
     PreparedSentence,
     Sentence,
@@ -15,6 +16,7 @@ from pipeline.decoding.test_set import (
     read_test_set,
     unknown_subwords,
 )
+from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError
 
 
@@ -33,12 +35,13 @@ def test_subwords_become_ids_with_eos_and_unknown_ones_become_unk(
     second = line(1, source="one\u2028two\r", reference=None, reference_pieces=None)
     path.write_text(f"{line(0)}\n{second}\n", encoding="utf-8", newline="\n")
     first, last = read_test_set(path)
-    sentence = first.encoded(dictionary, dictionary)
+    tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise)
+    sentence = first.encoded(tokenizer)
     assert sentence.source == [dictionary.index("▁w1"), dictionary.unk(), dictionary.eos()]
     assert sentence.target == [dictionary.index("▁w2"), dictionary.eos()]
     assert last.source == "one\u2028two\r"
     assert (last.group, last.original) == ("page_0", "set:1")
-    assert last.encoded(dictionary, dictionary).target is None
+    assert last.encoded(tokenizer).target is None
 
 
 def test_sentences_are_read_by_index_and_slice(tmp_path: Path) -> None:

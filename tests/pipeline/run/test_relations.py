@@ -76,6 +76,14 @@ _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary
     [
         (["data.units.codes=a"], r"units\.codes: must be null if data\.units is learnt \(got a\)"),
         (
+            ["ensemble=huggingface", "data/units=own", "data.units.codes=a"],
+            r"units\.codes: must be null if data\.units is own \(got a\)",
+        ),
+        (
+            ["data/units=own"],
+            r"ensemble\.seeds: must be \[\] if data\.units is own, .* \(got \[1, 2, 3, 4\]\)",
+        ),
+        (
             [*_IMPORTED],
             r"codes, data\.units\.sentencepiece: exactly one .* \(got None and None\)",
         ),

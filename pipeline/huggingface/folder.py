@@ -1,0 +1,102 @@
+"""The folder of a Hugging Face model: where it is, and which of its files are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ConfigError, DataError
+from pipeline.huggingface import import_transformers
+from pipeline.run.files import digest, file_sha256
+
+CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
+WEIGHTS, ADAPTER_WEIGHTS = "model.safetensors", "adapter_model.safetensors"
+_INDEX = f"{WEIGHTS}.index.json"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+# Files that say how text becomes token ids. Members must have equal ones.
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"),
+    *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
+)
+# All that a model is made of besides its weights.
+_READ = (".json", ".txt", ".model", ".spm")
+_DOWNLOADED = ["*.safetensors", *(f"*{suffix}" for suffix in _READ)]
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model: its configuration, its weights (all shards) and the other files that it reads."""
+
+    path: Path
+    config: Mapping[str, Any]
+    weights: Sequence[Path]
+    others: Sequence[Path]
+
+    @property
+    def tokenizer_sha256(self) -> str:
+        """sha256 (hex) of the files that say how text becomes token ids."""
+        files = [path for path in self.others if path.name in _TOKENIZER_FILES]
+        return digest(*((path.name, file_sha256(path)) for path in sorted(files)))
+
+
+def model_path(name: str, allow_download: bool, revision: str | None, where: str) -> Path:
+    """The folder of a model: `name` itself, or the download of that name on the hub.
+
+    Raises ConfigError naming the setting `where` if there is no such folder and downloads are not
+    allowed, or if the revision of a download is not a commit.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if not allow_download:
+        raise ConfigError(
+            f"{where}: no such folder (got {name}). Give the folder of a model; for a name on the "
+            f"hub, set allow_download=true and revision."
+        )
+    if revision is None or not _COMMIT.fullmatch(revision):
+        raise ConfigError(
+            f"{where}: a download needs revision, a commit of 40 hexadecimal digits "
+            f"(got {revision}). Copy it from the model's page."
+        )
+    hub = import_transformers("huggingface_hub")
+    return Path(hub.snapshot_download(name, revision=revision, allow_patterns=_DOWNLOADED))
+
+
+def read_folder(path: Path) -> ModelFolder:
+    """List the files of a model.
+
+    Raises DataError if it has no configuration or no safetensors, or needs code of its own.
+    """
+    config = read_json_file(path / CONFIG)
+    if "auto_map" in config:
+        raise DataError(
+            f"{path / CONFIG}: auto_map names code that comes with the model, and such code is not "
+            f"run (got {config['auto_map']}). Choose an architecture of transformers."
+        )
+    weights = [path / WEIGHTS]
+    if (path / _INDEX).is_file():
+        names = set(read_json_file(path / _INDEX)["weight_map"].values())
+        weights = [path / name for name in sorted(names)]
+    for file in weights:
+        if not file.is_file():
+            raise DataError(
+                f"{file}: no such file. Only safetensors are read; save the model with "
+                f"save_pretrained."
+            )
+    others = sorted(file for file in path.iterdir() if file.suffix in _READ)
+    return ModelFolder(path, config, weights, others)
+
+
+def read_json_file(path: Path) -> dict[str, Any]:
+    """Read a JSON file of a model. Raises DataError if it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Give a complete model.") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: must hold an object (got {content!r}). Give a complete model.")
+    return content

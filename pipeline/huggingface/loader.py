@@ -1,0 +1,62 @@
+"""Load Hugging Face models as members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.errors import DataError, MachineError
+from pipeline.huggingface import import_transformers
+from pipeline.huggingface.causal import CausalMember
+from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMember
+from pipeline.huggingface.tokenizer import SPEECH_MODELS, HuggingFaceTokenizer
+
+
+def load(
+    member: Any, tokenizer: HuggingFaceTokenizer, device: str, dtype: str
+) -> EncoderDecoderMember | CausalMember:
+    """Load the model of a `Member` from its folder, and its adapter if it has one.
+
+    Raises MachineError if there is no such device, DataError if weights are missing, or if the
+    model has another number of tokens than its configuration.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MachineError("decode.device: this machine has no GPU (got cuda). Set it to cpu.")
+    transformers = import_transformers()
+    folder = Path(member.description["folder"])
+    config = tokenizer.config
+    wrap: Any = EncoderDecoderMember
+    if config.model_type in SPEECH_MODELS:
+        auto, wrap = transformers.AutoModelForSpeechSeq2Seq, SpeechMember
+    elif config.is_encoder_decoder:
+        auto = transformers.AutoModelForSeq2SeqLM
+    else:
+        auto, wrap = transformers.AutoModelForCausalLM, CausalMember
+    model, info = auto.from_pretrained(
+        folder,
+        dtype=getattr(torch, dtype),
+        use_safetensors=True,
+        local_files_only=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+    )
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise DataError(
+            f"{folder}: weights are missing ({', '.join(missing[:3])}; {len(missing)} in all). "
+            f"Give the model that its config.json describes."
+        )
+    adapter = member.description["adapter"]
+    if adapter is not None:
+        peft = import_transformers("peft")
+        model = peft.PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    loaded = wrap(model.to(device), tokenizer.tokens)
+    if loaded.vocab_size != tokenizer.vocab_size:
+        raise DataError(
+            f"{folder}: config.json has {tokenizer.vocab_size} tokens, but the model has "
+            f"{loaded.vocab_size}. Save it again with save_pretrained."
+        )
+    result: EncoderDecoderMember | CausalMember = loaded
+    return result

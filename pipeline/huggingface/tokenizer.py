@@ -1,0 +1,166 @@
+"""The tokenizer of a Hugging Face model, with its control tokens and the prompt of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ConfigError, DataError
+from pipeline.huggingface import import_transformers
+from pipeline.huggingface.control_tokens import ControlTokens, control_tokens
+
+SOURCE, TARGET = "{source}", "{target}"
+SPEECH_MODELS = ("whisper", "speech_to_text")
+
+
+class HuggingFaceTokenizer:
+    """A `Tokenizer` that cuts texts as the model's own does.
+
+    prompt: a template with `{source}`. For a causal model, it ends with `{target}`: what comes
+    before, without spaces at its end, is the source of the model, and the spaces belong to the
+    target, as they do in the subwords of such models. languages: codes of source and target, for
+    models of many languages. Raises ConfigError if the prompt or the languages do not fit the
+    model, DataError if the folder is not that of a model with a tokenizer.
+    """
+
+    def __init__(
+        self, folder: Path, prompt: str | None, languages: tuple[str | None, str | None]
+    ) -> None:
+        transformers = import_transformers()
+        local = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            self.config = transformers.AutoConfig.from_pretrained(folder, **local)
+            generation = _generation_config(folder, self.config)
+            self._tokenizer = _load(folder, languages, local)
+        except (OSError, ValueError, KeyError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"{folder}: not a model with a tokenizer ({reason}). Save both with "
+                f"save_pretrained."
+            ) from None
+        self.is_causal = not self.config.is_encoder_decoder
+        self._before, self._gap = _prompt(prompt, self.is_causal)
+        unk = self._tokenizer.unk_token_id
+        start = None if self.is_causal else self._start(generation, languages[1])
+        self.tokens: ControlTokens = control_tokens(
+            self.config, generation, str(folder), unk=unk, start=start
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens that the model has logits of."""
+        own = getattr(self.config, "decoder_vocab_size", None)
+        return int(own or self.config.get_text_config().vocab_size)
+
+    @property
+    def pieces(self) -> list[str]:
+        """The piece of every token id; ids that the model has in excess are <unused>."""
+        known = len(self._tokenizer)
+        pieces = self._tokenizer.convert_ids_to_tokens(list(range(min(known, self.vocab_size))))
+        return [*pieces, *["<unused>"] * (self.vocab_size - known)]
+
+    def source(self, sentence: Any) -> Sequence[int]:
+        """Token ids of the source text in the prompt, with the model's control tokens.
+
+        Raises ConfigError if the model or the test set is one of speech.
+        """
+        if sentence.utterances is not None or self.config.model_type in SPEECH_MODELS:
+            raise ConfigError(
+                "ensemble=huggingface: models of speech are decoded from Python only, with "
+                "SpeechMember, since stage prepare does not keep audio. Choose a model of text and "
+                "a task of translation."
+            )
+        if not sentence.source.strip():
+            return []
+        text = self._before.replace(SOURCE, sentence.source)
+        return [int(token) for token in self._tokenizer(text)["input_ids"]]
+
+    def target(self, sentence: Any) -> list[int] | None:
+        """The reference as token ids with EOS."""
+        if sentence.reference is None:
+            return None
+        return self.target_of_text(sentence.reference) or [self.tokens.eos]
+
+    def target_of_text(self, text: str) -> list[int]:
+        """A text of the target side as token ids, with EOS; [] for a blank one."""
+        if not text.strip():
+            return []
+        eos, start = self.tokens.eos, self.tokens.start
+        if self.is_causal:
+            encoded = self._tokenizer(self._gap + text, add_special_tokens=False)
+            return [*map(int, encoded["input_ids"]), eos]
+        token_id = [*map(int, self._tokenizer(text_target=text)["input_ids"])]
+        # The labels of a model may begin with what every prefix begins with.
+        for control in (start, start[1:]):
+            if control and tuple(token_id[: len(control)]) == control:
+                token_id = token_id[len(control) :]
+                break
+        end = token_id.index(eos) if eos in token_id else len(token_id)
+        return [*token_id[:end], eos]
+
+    def text(self, token_id: Sequence[int]) -> str:
+        """The text of a hypothesis, by the tokenizer's own decode."""
+        text: str = self._tokenizer.decode(list(token_id), skip_special_tokens=True)
+        return text.strip()
+
+    def _start(self, generation: Any, target_language: str | None) -> tuple[int, ...] | None:
+        """The tokens that every prefix begins with, where the tokenizer knows them."""
+        if self.config.model_type == "whisper":
+            return tuple(map(int, self._tokenizer.prefix_tokens))
+        if target_language is None:
+            return None
+        code = self._tokenizer.convert_tokens_to_ids(target_language)
+        if code is None or code == self._tokenizer.unk_token_id:
+            raise ConfigError(
+                f"settings.target_language: not a language of the model (got {target_language}). "
+                f"Take a code of its tokenizer, such as deu_Latn or de_DE."
+            )
+        generation.forced_bos_token_id = int(code)
+        return None
+
+
+def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
+    """The tokenizer of an ensemble, from the settings in the description of its first member."""
+    settings: Mapping[str, Any] = member.description["model"]["settings"]
+    folder = Path(member.description["folder"])
+    languages = settings["source_language"], settings["target_language"]
+    return HuggingFaceTokenizer(folder, settings["prompt"], languages)
+
+
+def _load(
+    folder: Path, languages: tuple[str | None, str | None], settings: Mapping[str, Any]
+) -> Any:
+    names = ("src_lang", "tgt_lang")
+    given = {name: code for name, code in zip(names, languages, strict=True) if code is not None}
+    tokenizers = import_transformers().AutoTokenizer
+    return tokenizers.from_pretrained(folder, **settings, **given)
+
+
+def _generation_config(folder: Path, config: Any) -> Any:
+    """The file generation_config.json, or what an older configuration says about generation."""
+    configs = import_transformers().GenerationConfig
+    if (folder / "generation_config.json").is_file():
+        return configs.from_pretrained(folder, local_files_only=True)
+    return configs.from_model_config(config)
+
+
+def _prompt(prompt: str | None, is_causal: bool) -> tuple[str, str]:
+    """The template of the source, and the spaces between it and the target."""
+    if prompt is None and not is_causal:
+        return SOURCE, ""
+    if prompt is None or prompt.count(SOURCE) != 1:
+        raise ConfigError(
+            f"settings.prompt: must contain {SOURCE} once (got {prompt}). Write the text that the "
+            f"model was trained to continue, such as 'English: {SOURCE}\\nGerman: {TARGET}'."
+        )
+    if not is_causal:
+        return prompt, ""
+    before, target, after = prompt.partition(TARGET)
+    if not target or after:
+        raise ConfigError(
+            f"settings.prompt: must end with {TARGET} for a causal model (got {prompt}). Write "
+            f"the text that the model was trained to continue."
+        )
+    stripped = before.rstrip(" ")
+    return stripped, before[len(stripped) :]

@@ -1,0 +1,153 @@
+"""Texts to token ids and back as the models' own tokenizers do it, for every layout of labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import tokenizers
+import transformers
+
+from pipeline.decoding.test_set import PreparedSentence
+from pipeline.errors import ConfigError, DataError
+from pipeline.huggingface.control_tokens import control_tokens
+from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
+from tests.pipeline.huggingface.folders import save_causal, save_marian
+
+WORDS = ["<s>", "<pad>", "</s>", "<unk>", "en_XX", "de_DE", "a", "b", "c"]
+BOS, PAD, EOS, UNK, EN, DE, A, B, C = range(9)
+NO_LANGUAGES = (None, None)
+
+
+def sentence(source: str, reference: str | None = None) -> PreparedSentence:
+    return PreparedSentence(0, source, reference, [], None)
+
+
+def write(folder: Path, template: str, config: Any, **generation: Any) -> Path:
+    """Write a word tokenizer that puts control tokens around a text, and a configuration."""
+    model = tokenizers.models.WordLevel({word: index for index, word in enumerate(WORDS)}, "<unk>")
+    backend = tokenizers.Tokenizer(model)
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    special = [(word, WORDS.index(word)) for word in template.split() if word != "$A"]
+    backend.post_processor = tokenizers.processors.TemplateProcessing(
+        single=template, special_tokens=special
+    )
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
+        unk_token="<unk>", extra_special_tokens=["en_XX", "de_DE"],
+    ).save_pretrained(folder)  # fmt: skip
+    config.save_pretrained(folder)
+    defaults = {"eos_token_id": EOS, "pad_token_id": PAD}
+    transformers.GenerationConfig(**defaults | generation).save_pretrained(folder)
+    return folder
+
+
+def seq2seq(**settings: Any) -> Any:
+    return transformers.BartConfig(
+        vocab_size=len(WORDS) + 1, pad_token_id=PAD, eos_token_id=EOS, **settings
+    )
+
+
+LAYOUTS = {
+    "t5": ("$A </s>", {"decoder_start_token_id": PAD}, (PAD,), [A, B, EOS]),
+    "bart": (
+        "<s> $A </s>",
+        {"decoder_start_token_id": EOS, "forced_bos_token_id": BOS},
+        (EOS, BOS),
+        [A, B, EOS],
+    ),
+    "bart without a forced token": (
+        "<s> $A </s>", {"decoder_start_token_id": EOS}, (EOS,), [BOS, A, B, EOS]
+    ),
+    "language first": (
+        "de_DE $A </s>",
+        {"decoder_start_token_id": EOS, "forced_bos_token_id": DE},
+        (EOS, DE),
+        [A, B, EOS],
+    ),
+    "language last": ("$A </s> de_DE", {"decoder_start_token_id": DE}, (DE,), [A, B, EOS]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_start_symbols_are_taken_off_the_labels(tmp_path: Path, layout: str) -> None:
+    template, generation, start, labels = LAYOUTS[layout]
+    folder = write(tmp_path, template, seq2seq(), **generation)
+    tokenizer = HuggingFaceTokenizer(folder, None, NO_LANGUAGES)
+    assert tokenizer.tokens.start == start
+    assert tokenizer.target(sentence("a", "a b")) == labels
+    assert tokenizer.target_of_text("a x")[-2:] == [UNK, EOS]
+    assert tokenizer.target_of_text(" ") == []
+    assert tokenizer.target(sentence("a", "")) == [EOS]
+    assert tokenizer.target(sentence("a")) is None
+    assert tokenizer.text(labels) == "a b"
+    assert tokenizer.source(sentence(" ")) == []
+    assert tokenizer.tokens.suppressed == (PAD,)
+    assert (tokenizer.tokens.eos, tokenizer.tokens.unk) == (EOS, UNK)
+    assert tokenizer.vocab_size == 10
+    assert tokenizer.pieces == [*WORDS, "<unused>"]
+
+
+def test_a_target_language_is_the_first_token_and_unknown_ones_are_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, "de_DE $A </s>", seq2seq(), decoder_start_token_id=EOS)
+    assert HuggingFaceTokenizer(folder, None, ("en_XX", "de_DE")).tokens.start == (EOS, DE)
+    with pytest.raises(ConfigError, match=r"not a language of the model \(got fr_XX\)"):
+        HuggingFaceTokenizer(folder, None, ("en_XX", "fr_XX"))
+
+
+def test_a_prompt_surrounds_the_source(tmp_path: Path) -> None:
+    folder = write(tmp_path, "$A </s>", seq2seq(), decoder_start_token_id=PAD)
+    tokenizer = HuggingFaceTokenizer(folder, "a {source} b", NO_LANGUAGES)
+    assert tokenizer.source(sentence("c {source}"))[:2] == [A, C]
+    assert tokenizer.source(sentence("c")) == [A, C, B, EOS]
+
+
+def test_the_spaces_before_the_target_belong_to_the_target(tmp_path: Path) -> None:
+    folder = save_causal(tmp_path / "causal", 1)
+    plain = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer = HuggingFaceTokenizer(folder, "source {source}: {target}", NO_LANGUAGES)
+    assert tokenizer.source(sentence("w1")) == plain("source w1:")["input_ids"]
+    target = tokenizer.target(sentence("w1", "more words"))
+    assert target == [*plain(" more words")["input_ids"], tokenizer.tokens.eos]
+    together = plain("source w1: more words")["input_ids"]
+    assert [*tokenizer.source(sentence("w1")), *(target or [])[:-1]] == together
+    assert tokenizer.text(target or []) == "more words"
+    # Padding is EOS, so that it is not suppressed.
+    assert tokenizer.tokens.suppressed == ()
+
+
+def test_marian_cuts_and_joins_as_its_own_tokenizer(tmp_path: Path) -> None:
+    folder = save_marian(tmp_path / "marian", 1)
+    own = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer = HuggingFaceTokenizer(folder, None, NO_LANGUAGES)
+    text = "source 3 and words"
+    assert tokenizer.source(sentence(text)) == own(text)["input_ids"]
+    assert tokenizer.target_of_text(text) == own(text_target=text)["input_ids"]
+    assert tokenizer.text(tokenizer.target_of_text(text)) == text
+    assert tokenizer.tokens.start == (tokenizer.vocab_size - 1,)
+
+
+def test_several_or_no_end_symbols_are_refused(tmp_path: Path) -> None:
+    config = seq2seq()
+    generation = transformers.GenerationConfig(eos_token_id=[2, 3], decoder_start_token_id=0)
+    with pytest.raises(DataError, match=r"mine: eos_token_id must be one token \(got \[2, 3\]\)"):
+        control_tokens(config, generation, "mine")
+
+
+def test_what_generate_suppresses_is_suppressed() -> None:
+    generation = transformers.GenerationConfig(
+        eos_token_id=[2], pad_token_id=1, decoder_start_token_id=0, bad_words_ids=[[4], [5, 6]],
+        suppress_tokens=[7], begin_suppress_tokens=[2, 8],
+    )  # fmt: skip
+    tokens = control_tokens(seq2seq(), generation, "mine")
+    assert tokens.at(0) == (1, 4, 7, 2, 8)
+    assert tokens.at(1) == (1, 4, 7)
+
+
+def test_speech_is_refused_by_name(tmp_path: Path) -> None:
+    folder = write(tmp_path, "$A </s>", seq2seq(), decoder_start_token_id=PAD)
+    tokenizer = HuggingFaceTokenizer(folder, None, NO_LANGUAGES)
+    utterance = PreparedSentence(0, "a.wav", None, [], None, utterances=cast(Any, object()))
+    with pytest.raises(ConfigError, match="models of speech are decoded from Python only"):
+        tokenizer.source(utterance)

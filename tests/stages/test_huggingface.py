@@ -1,0 +1,101 @@
+"""Stage decode with Hugging Face models, from their folders to a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.decoding.inputs import Inputs, Prepared
+from pipeline.ensembles import chosen_ensembles
+from pipeline.errors import ConfigError, DataError
+from pipeline.store import Flag, open_store
+from stages.decode import decode
+from tests.pipeline.huggingface.folders import save_causal, save_marian
+from tests.stages.trained_members import decoded_store, settings
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("marian: a=b")
+    return [save_marian(folder / f"model_{seed}", seed) for seed in (1, 2)]
+
+
+def chosen(models: list[Path], *overrides: str) -> list[str]:
+    names = ",".join(f"'{path}'" for path in models)
+    return [
+        "ensemble=huggingface", "ensemble.seeds=[]", f"ensemble.settings.models=[{names}]",
+        *overrides,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("regime", ["prex", "expr", "teacher_forcing"])
+@pytest.mark.parametrize("ending", ["fairseq", "early"])
+def test_marian_models_decode(root: Path, marian: list[Path], regime: str, ending: str) -> None:
+    overrides = chosen(marian, "decode.self_check=true", f"decode.ending={ending}")
+    path = decoded_store(root, f"huggingface.{regime}.newstest14", *overrides)
+    with open_store(path) as store:
+        assert store.members == ["huggingface_1", "huggingface_2"]
+        # The first sentence has no subwords of stage prepare, but it has a text.
+        assert not (store.flag & ~Flag.NO_FINISHED_HYPOTHESIS).any()
+        is_named = ending != "fairseq" and regime != "teacher_forcing"
+        assert ("ending" in store.attributes["config"]) is is_named
+        assert store.n_hypothesis == 5 * (1 if regime == "teacher_forcing" else 2)
+        if regime == "teacher_forcing":
+            assert list(store.read("/hypothesis/text")) == [f"w{index}" for index in range(5)]
+
+
+def test_causal_models_decode_with_a_prompt(root: Path, tmp_path: Path) -> None:
+    models = [save_causal(tmp_path / f"model_{seed}", seed) for seed in (1, 2)]
+    prompt = r"ensemble.settings.prompt='English: {source}\nGerman: {target}'"
+    overrides = chosen(models, "decode.self_check=true", prompt)
+    for regime in ("prex", "teacher_forcing"):
+        part = f"huggingface.{regime}.newstest14"
+        with open_store(decoded_store(root, part, *overrides)) as store:
+            assert not (store.flag & ~Flag.NO_FINISHED_HYPOTHESIS).any()
+            if regime == "teacher_forcing":
+                assert list(store.read("/hypothesis/text")) == [f"w{index}" for index in range(5)]
+
+
+def test_the_pieces_of_all_tokens_are_written_beside_the_stores(
+    root: Path, marian: list[Path]
+) -> None:
+    config = settings(root, *chosen(marian))
+    prepared = Prepared(root / "prepare" / "nmt_ende", "en", "de")
+    by_name = chosen_ensembles(config.ensemble, root / "train" / "nmt_ende").by_name
+    inputs = Inputs(prepared, by_name, config.decode, config.dump, "")
+    (pieces,) = inputs.own_vocabularies().values()
+    assert (pieces[0], pieces[1], pieces[-1]) == ("</s>", "<unk>", "<pad>")
+    assert "▁w" in {piece[:2] for piece in pieces}
+
+
+def test_what_cannot_be_decoded_is_refused_by_name(
+    root: Path, marian: list[Path], tmp_path: Path
+) -> None:
+    def rejected(error: Any, match: str, models: list[Any], *overrides: str) -> None:
+        with pytest.raises(error, match=match):
+            decode(settings(root, "part=huggingface.prex.MED", *chosen(models, *overrides)))
+
+    rejected(ConfigError, r"no such folder \(got Helsinki/x\)", ["Helsinki/x"])
+    rejected(
+        ConfigError, r"a commit of 40 hexadecimal digits \(got main\)", ["Helsinki/x"],
+        "ensemble.settings.allow_download=true", "ensemble.settings.revision=main",
+    )  # fmt: skip
+    rejected(DataError, "are the same model", [marian[0], marian[0]])
+    causal = save_causal(tmp_path / "causal", 1)
+    rejected(DataError, "have different vocabularies", [marian[0], causal])
+    rejected(ConfigError, r"must contain \{source\} once \(got None\)", [causal])
+    rejected(
+        ConfigError, r"must end with \{target\}", [causal],
+        "ensemble.settings.prompt='{source} is'",
+    )  # fmt: skip
+    config = json.loads((causal / "config.json").read_text(encoding="utf-8"))
+    config["auto_map"] = {"AutoModel": "code.Model"}
+    (causal / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    rejected(DataError, "such code is not run", [causal])
+    (marian_like := tmp_path / "pickled").mkdir()
+    (marian_like / "config.json").write_text("{}", encoding="utf-8")
+    (marian_like / "pytorch_model.bin").touch()
+    rejected(DataError, "Only safetensors are read", [marian_like])
