@@ -35,7 +35,7 @@ def chosen(models: list[Path], *overrides: str) -> list[str]:
 @pytest.mark.parametrize("ending", ["fairseq", "early"])
 def test_marian_models_decode(root: Path, marian: list[Path], regime: str, ending: str) -> None:
     overrides = chosen(marian, "decode.self_check=true", f"decode.ending={ending}")
-    path = decoded_store(root, f"huggingface.{regime}.newstest14", *overrides)
+    path = decoded_store(root, f"huggingface.{regime}.help", *overrides)
     with open_store(path) as store:
         assert store.members == ["huggingface_1", "huggingface_2"]
         # The first sentence has no subwords of stage prepare, but it has a text.
@@ -52,7 +52,7 @@ def test_causal_models_decode_with_a_prompt(root: Path, tmp_path: Path) -> None:
     prompt = r"ensemble.settings.prompt='English: {source}\nGerman: {target}'"
     overrides = chosen(models, "decode.self_check=true", prompt)
     for regime in ("prex", "teacher_forcing"):
-        part = f"huggingface.{regime}.newstest14"
+        part = f"huggingface.{regime}.help"
         with open_store(decoded_store(root, part, *overrides)) as store:
             assert not (store.flag & ~Flag.NO_FINISHED_HYPOTHESIS).any()
             if regime == "teacher_forcing":
