@@ -76,7 +76,7 @@ def test_what_cannot_be_decoded_is_refused_by_name(
 ) -> None:
     def rejected(error: Any, match: str, models: list[Any], *overrides: str) -> None:
         with pytest.raises(error, match=match):
-            decode(settings(root, "part=huggingface.prex.MED", *chosen(models, *overrides)))
+            decode(settings(root, "part=huggingface.prex.help", *chosen(models, *overrides)))
 
     rejected(ConfigError, r"no such folder \(got Helsinki/x\)", ["Helsinki/x"])
     rejected(
