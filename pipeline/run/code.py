@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.errors import ConfigError
 from pipeline.run.artifacts import Provenance
 from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import ROOT, PipelineConfig, plain
+from pipeline.run.settings import DVC_YAML, ROOT, PipelineConfig, plain
 
 _DOWNLOAD_FOLDERS = ("downloads", "packages")  # settings of group data
 
@@ -69,7 +69,7 @@ def provenance(
 
 @cache
 def _dvc_stages() -> dict[str, Any]:
-    stages: dict[str, Any] = yaml.safe_load((ROOT / "dvc.yaml").read_text("utf-8"))["stages"]
+    stages: dict[str, Any] = yaml.safe_load(DVC_YAML.read_text("utf-8"))["stages"]
     return stages
 
 

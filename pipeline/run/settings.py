@@ -34,6 +34,8 @@ from pipeline.run.schema import (
 
 __all__ = [
     "CONF",
+    "DVC_YAML",
+    "IS_CHECKOUT",
     "MACHINE_KEYS",
     "ROOT",
     "DataConfig",
@@ -61,8 +63,13 @@ __all__ = [
     "unknown_key_message",
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
-CONF = ROOT / "conf"
+ROOT = Path(__file__).resolve().parents[2]  # the folder of pipeline/ and stages/
+# What a wheel has inside of pipeline/ lies beside it in a checkout (see pyproject.toml).
+_INSTALLED = ROOT / "pipeline" / "repository"
+IS_CHECKOUT = not _INSTALLED.is_dir()
+_FILES = ROOT if IS_CHECKOUT else _INSTALLED
+CONF = _FILES / "conf"
+DVC_YAML = _FILES / "dvc.yaml"
 _LARGEST_INTEGER = 2**63 - 1  # the largest of numpy
 # Settings that say where and how a run is carried out and never enter a result.
 MACHINE_KEYS = ("io", "part", "from_config", "tracking")

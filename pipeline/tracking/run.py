@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import MACHINE_KEYS, ROOT, PipelineConfig
+from pipeline.run.settings import IS_CHECKOUT, MACHINE_KEYS, ROOT, PipelineConfig
 from pipeline.tracking.experiment import metric_name, one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog, ended
 from pipeline.tracking.sweep import sweep_parent
@@ -107,6 +107,9 @@ def _leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _git_hash() -> str:
+    """Return the commit of this checkout; a wheel has none, and may lie in another repository."""
+    if not IS_CHECKOUT:
+        return "unknown"
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     try:
         result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

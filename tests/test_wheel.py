@@ -1,0 +1,109 @@
+"""A wheel has all packages and all files that stages read; stages run from its files alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from setuptools import Distribution
+
+from pipeline.run.code import code_digest, declared_params
+from pipeline.run.settings import CONF, DVC_YAML, IS_CHECKOUT, ROOT
+
+
+@pytest.fixture(scope="module")
+def contents() -> Mapping[str, Path]:
+    """Path in the wheel -> the file that a build copies there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        distribution = Distribution({"script_name": "setup.py"})
+        distribution.parse_config_files(["pyproject.toml"])
+        build = distribution.get_command_obj("build_py")
+        build.ensure_finalized()
+        return {
+            Path(path).relative_to(build.build_lib).as_posix(): ROOT / source
+            for path, source in build.get_output_mapping().items()
+        }
+
+
+@pytest.fixture(scope="module")
+def installed(contents: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the wheel, below a repository of its user."""
+    user = tmp_path_factory.mktemp("user")
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *author, *command], cwd=user, check=True)
+    folder = user / "site-packages"
+    for path, source in contents.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / path)
+    return folder
+
+
+def _run(installed: Path, folder: Path, *arguments: str) -> str:
+    """Run Python in a folder, with the files of the wheel in place of this checkout."""
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_a_wheel_has_every_file_of_pipeline_and_stages(contents: Mapping[str, Path]) -> None:
+    """A new package is missing until it is in the list of pyproject.toml."""
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("pipeline", "stages")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert files - contents.keys() == set(), "add the package or its data files to pyproject.toml"
+    assert {path for path in contents if not path.startswith("pipeline/repository/")} == files
+
+
+def test_a_wheel_has_settings_and_stages_of_dvc_inside_of_pipeline(
+    contents: Mapping[str, Path],
+) -> None:
+    files = {path.relative_to(ROOT) for path in (DVC_YAML, *CONF.rglob("*.*"))}
+    repository = Path("pipeline/repository")
+    inside = {path for path in map(Path, contents) if path.is_relative_to(repository)}
+    assert inside == {repository / path for path in files}
+
+
+def test_this_is_a_checkout() -> None:
+    """Its settings are those beside pipeline/, also if it is installed as editable."""
+    assert IS_CHECKOUT
+    assert ROOT / "conf" == CONF
+
+
+@pytest.mark.process
+def test_stages_run_from_another_folder_and_write_there(installed: Path, tmp_path: Path) -> None:
+    _run(installed, tmp_path, "-m", "stages.compose", "experiment=smoke")
+    assert (tmp_path / "outputs" / "config" / "nmt_ende" / "resolved.yaml").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
+
+
+@pytest.mark.process
+def test_provenance_is_that_of_a_checkout_with_the_same_code(
+    installed: Path, tmp_path: Path
+) -> None:
+    """What a checkout has decoded is not decoded again; the commit around a wheel is not ours."""
+    code = (
+        "from pipeline.run.code import code_digest, declared_params\n"
+        "from pipeline.tracking.run import _git_hash\n"
+        "print(*map(code_digest, {}), declared_params('train'), _git_hash(), sep='\\n', end='')"
+    )
+    stages = ("prepare", "train", "decode", "uncertainty", "metrics", "tables")
+    *digests, params, commit = _run(installed, tmp_path, "-c", code.format(stages)).splitlines()
+    assert digests == [code_digest(stage) for stage in stages]
+    assert (params, commit) == (str(declared_params("train")), "unknown")
