@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import combinations
 
 import numpy as np
 
@@ -62,6 +63,25 @@ def sentence_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -
     """
     counts = word_error_counts(hypotheses, references)
     return 100 * counts.edits / np.maximum(counts.reference_length, 1)
+
+
+def sentence_wer_percent_of_pairs(texts_of_systems: Sequence[Sequence[str]]) -> FloatArray:
+    """Word error rate of each sentence between all systems, [system, system, sentence], in percent.
+
+    The first axis gives the hypothesis and the second the reference; texts_of_systems is [system]
+    of [sentence]. The values are those of `sentence_wer_percent`, but two texts are aligned once,
+    because their edits are as many in both directions. Raises DataError if the numbers of texts
+    differ.
+    """
+    n_word = [
+        np.array([len(text.split()) for text in normalised(texts)]) for texts in texts_of_systems
+    ]
+    percent = np.zeros((len(n_word), len(n_word), len(n_word[0])))
+    for a, b in combinations(range(len(n_word)), 2):
+        edits = word_error_counts(texts_of_systems[a], texts_of_systems[b]).edits
+        percent[a, b] = 100 * edits / np.maximum(n_word[b], 1)
+        percent[b, a] = 100 * edits / np.maximum(n_word[a], 1)
+    return percent
 
 
 def corpus_wer_percent(hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pipeline.errors import MachineError
+from pipeline.errors import ConfigError, MachineError
 from pipeline.run.measure_rules import MeasureRules
-from pipeline.run.schema import PipelineConfig
+from pipeline.run.schema import BLEU_TOKENISERS, PipelineConfig
 
 AUTO = "auto"
 DEFAULT = "13a"
@@ -42,13 +42,19 @@ def check_tokeniser(
     setting: str = "metrics.bleu_tokenize",
     remedy: str = "choose another tokeniser, such as char",
 ) -> None:
-    """Raise MachineError if a package or a file of a tokeniser is missing or does not work.
+    """Raise ConfigError for an unknown tokeniser, MachineError if it does not work here.
 
-    sacrebleu would download a missing sentencepiece model; here the user has to provide it. The
-    error names the `setting` to blame, and `remedy` is what else can be done.
+    A tokeniser may need a package or a file. sacrebleu would download a missing sentencepiece
+    model; here the user has to provide it. The error names the `setting` to blame, and `remedy` is
+    what else can be done.
     """
     from sacrebleu.metrics import BLEU
 
+    if tokeniser not in BLEU_TOKENISERS:
+        raise ConfigError(
+            f"{setting}: must be a tokeniser of sacrebleu (got {tokeniser}). "
+            f"Use one of {', '.join(BLEU_TOKENISERS)}."
+        )
     model = _sentencepiece_model(tokeniser)
     if model is not None and not model[0].is_file():
         raise MachineError(

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -73,6 +74,66 @@ def sentence_bleu(
     texts differ. Source: section 'Sequence-level Error Detection'.
     """
     return bleu_counts(hypotheses, references, tokeniser).sentence_percent
+
+
+def sentence_bleu_of_pairs(
+    texts_of_systems: Sequence[Sequence[str]], tokeniser: str = DEFAULT
+) -> FloatArray:
+    """BLEU of each sentence between all systems, [system, system, sentence], in percent.
+
+    The first axis gives the hypothesis and the second the reference; texts_of_systems is [system]
+    of [sentence]. The values are those of `sentence_bleu`, but the n-grams of a text are counted
+    once and not once per pair. Raises DataError if the numbers of texts differ.
+    """
+    from sacrebleu.metrics import BLEU
+
+    scorer = BLEU(effective_order=True, tokenize=tokeniser)
+    n_system = len(texts_of_systems)
+    for texts in texts_of_systems[1:]:
+        check_paired(texts_of_systems[0], texts)
+    percent = np.full((n_system, n_system, len(texts_of_systems[0])), np.nan)
+
+    @lru_cache(maxsize=2**16)
+    def score(correct: tuple[int, ...], hypothesis_tokens: int, reference_tokens: int) -> float:
+        """BLEU from the numbers of matches [order] and tokens."""
+        if hypothesis_tokens + reference_tokens == 0:
+            return 100.0
+        total = [max(hypothesis_tokens - order, 0) for order in range(_ORDER)]
+        bleu = scorer.compute_bleu(
+            list(correct),
+            total,
+            hypothesis_tokens,
+            reference_tokens,
+            scorer.smooth_method,
+            effective_order=True,
+        )
+        return min(float(bleu.score), 100.0)
+
+    for sentence, texts in enumerate(zip(*map(normalised, texts_of_systems), strict=True)):
+        tokens = [scorer.tokenizer(text.rstrip()).split() for text in texts]
+        matches = _matches(tokens)
+        for a, b in product(range(n_system), repeat=2):
+            percent[a, b, sentence] = score(tuple(matches[a][b]), len(tokens[a]), len(tokens[b]))
+    return percent
+
+
+def _matches(texts: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+    """Numbers of n-grams that each two of some tokenised texts share, [text][text][order]."""
+    matches = np.zeros((len(texts), len(texts), _ORDER), dtype=np.int64)
+    for order in range(_ORDER):
+        number: dict[tuple[str, ...], int] = {}
+        ngrams = [
+            [
+                number.setdefault(tuple(tokens[first : first + order + 1]), len(number))
+                for first in range(len(tokens) - order)
+            ]
+            for tokens in texts
+        ]
+        counts = np.stack([np.bincount(ids, minlength=len(number)) for ids in ngrams])
+        for text, of_text in enumerate(counts):
+            matches[text, :, order] = np.minimum(of_text, counts).sum(axis=1)
+    result: list[list[list[int]]] = matches.tolist()
+    return result
 
 
 def corpus_bleu(

@@ -29,7 +29,7 @@ from pipeline.store.schema import (
     stored,
     value_range,
 )
-from pipeline.store.statistics import STATISTICS
+from pipeline.store.statistics import STATISTICS, TokenStatistics
 
 _CHUNK_BYTES = 2**18
 # Typical size of a text, from which the number of rows of a chunk follows.
@@ -213,6 +213,13 @@ class StoreWriter:
         if tokens.ndim != 1 or len(tokens) == 0 or tokens.dtype.kind not in "iu":
             rule = f"must be integers [token], at least one (got {tokens.dtype} {tokens.shape})"
             self._fail("/token/id", where, rule)
+        if not isinstance(hypothesis.statistics, TokenStatistics):
+            raise StoreError(
+                f"{self.path}: {where}, statistics: must be TokenStatistics (got "
+                f"{type(hypothesis.statistics).__name__}). Compute them with token_statistics of "
+                f"pipeline.uncertainty.token. A store cannot hold texts alone; their X-BLEU is "
+                f"xbleu of pipeline.uncertainty.heuristics."
+            )
         arrays = _token_arrays(hypothesis)
         sizes = {"token": len(tokens), "member": self._n_member, "vocab": self._vocab_size}
         if hypothesis.topk is not None:

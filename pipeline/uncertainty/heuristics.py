@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.errors import StoreError
-from pipeline.quality.speech import sentence_wer_percent
-from pipeline.quality.tokenisers import DEFAULT
-from pipeline.quality.translation import sentence_bleu
+from pipeline.errors import DataError, StoreError
+from pipeline.quality.speech import sentence_wer_percent_of_pairs
+from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
+from pipeline.quality.translation import sentence_bleu_of_pairs
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
@@ -37,12 +38,36 @@ def heuristic_measures(
     sources = store.sources()
     texts = [_texts(store, member_store, sources) for member_store in member_stores]
     _check_members(store, member_stores)
-    is_present = [[text is not None for text in member_texts] for member_texts in texts]
-    present = has_hypothesis & np.all(is_present, axis=0)
+    present = has_hypothesis & _is_present(texts)
     return {
-        "xbleu": _mean_square(texts, present, lambda h, r: 100.0 - sentence_bleu(h, r, tokeniser)),
-        "xwer": _mean_square(texts, present, sentence_wer_percent),
+        "xbleu": _mean_squares(texts, present, _bleu_loss(tokeniser)),
+        "xwer": _mean_squares(texts, present, sentence_wer_percent_of_pairs),
     }
+
+
+def xbleu(texts_by_system: Mapping[str, Sequence[str | None]], tokeniser: str = DEFAULT) -> Float64:
+    """Compute X-BLEU of each sentence from the texts of several systems.
+
+    texts_by_system: name of a system -> [sentence], None where it has no text. Returns [sentence]
+    in squared percent: the mean over ordered pairs of systems of (100 - BLEU)^2 between their
+    texts, NaN where a system has none. It is 0 for a single system. tokeniser: that of BLEU. Raises
+    DataError without systems and if a system has more texts than another, ConfigError for an
+    unknown tokeniser, MachineError if it does not work here. Source: eqn:xbleu.
+    """
+    names, texts = list(texts_by_system), list(texts_by_system.values())
+    if not names:
+        raise DataError("texts_by_system: no system. Give the texts of at least one.")
+    for name, of_system in texts_by_system.items():
+        if len(of_system) != len(texts[0]):
+            raise DataError(
+                f"texts_by_system: system {name} has {len(of_system)} texts and system {names[0]} "
+                f"has {len(texts[0])}. Give each system one text per sentence, None for no text."
+            )
+    check_tokeniser(tokeniser, "tokeniser")
+    present = _is_present(texts)
+    if len(texts) == 1:
+        return np.where(present, 0.0, np.nan)
+    return _mean_squares(texts, present, _bleu_loss(tokeniser))
 
 
 def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | None:
@@ -85,21 +110,30 @@ def _texts(store: Store, member_store: Store, sources: list[str]) -> list[str | 
     return member_store.best_texts()
 
 
-def _mean_square(
-    texts: list[list[str | None]],
-    present: np.ndarray,
-    dissimilarity_percent: Callable[[list[str], list[str]], Float64],
-) -> Float64:
-    """Average squared dissimilarities over ordered pairs of members, [sentence].
+def _is_present(texts_of_systems: Sequence[Sequence[str | None]]) -> NDArray[np.bool_]:
+    """Whether every system has a text, [sentence]."""
+    every = zip(*texts_of_systems, strict=True)
+    return np.array([None not in texts for texts in every], dtype=np.bool_)
 
-    texts [member][sentence]; present [sentence]: where every member has a text, NaN elsewhere.
+
+def _bleu_loss(tokeniser: str) -> Callable[[list[list[str]]], Float64]:
+    return lambda texts_of_systems: 100.0 - sentence_bleu_of_pairs(texts_of_systems, tokeniser)
+
+
+def _mean_squares(
+    texts_of_systems: Sequence[Sequence[str | None]],
+    present: NDArray[np.bool_],
+    dissimilarity_percent: Callable[[list[list[str]]], Float64],
+) -> Float64:
+    """Mean squares of dissimilarities [system, system, sentence] over ordered pairs, [sentence].
+
+    present [sentence]: where every system has a text; NaN elsewhere.
     """
     rows = np.flatnonzero(present)
-    chosen = [[text[row] or "" for row in rows] for text in texts]
-    squares = [
-        dissimilarity_percent(hypotheses, references) ** 2
-        for hypotheses, references in permutations(chosen, 2)
-    ]
+    percent = dissimilarity_percent(
+        [[texts[row] or "" for row in rows.tolist()] for texts in texts_of_systems]
+    )
+    pairs = permutations(range(len(texts_of_systems)), 2)
     result = np.full(len(present), np.nan)
-    result[rows] = np.mean(squares, axis=0)
+    result[rows] = np.mean([percent[a, b] ** 2 for a, b in pairs], axis=0)
     return result

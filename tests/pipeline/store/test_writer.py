@@ -164,6 +164,10 @@ def _with(hypothesis: Hypothesis, **changes: Any) -> Hypothesis:
         (lambda h: replace(h, token_id=np.array([0.0, 1.0])), "/token/id: .*integers"),
         (lambda h: replace(h, score=None), "/hypothesis/score: .*must be numbers"),
         (lambda h: replace(h, text=None), "/hypothesis/text: .*must be text"),
+        (
+            lambda h: replace(h, statistics=None),
+            "statistics: must be TokenStatistics .got NoneType",
+        ),
         (lambda h: replace(h, text="\ud800"), "/hypothesis/text: .*must be valid Unicode"),
     ],
 )

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
+from unicodedata import normalize
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
 
-from pipeline.errors import StoreError
-from pipeline.quality.speech import sentence_wer_percent
-from pipeline.quality.translation import sentence_bleu
+from pipeline.errors import ConfigError, DataError, StoreError
+from pipeline.quality.speech import sentence_wer_percent, sentence_wer_percent_of_pairs
+from pipeline.quality.translation import sentence_bleu, sentence_bleu_of_pairs
 from pipeline.store import Hypothesis, Store
-from pipeline.uncertainty.heuristics import heuristic_measures, heuristics_reason
+from pipeline.uncertainty.heuristics import heuristic_measures, heuristics_reason, xbleu
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
+
+
+SCORER = BLEU(effective_order=True)
+WORDS = ["a", "b", "c", "the", ",", "3.5", "e\u0301", "\u00e9"]
+TEXT = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+# [sentence][system]
+TEXTS = st.integers(2, 4).flatmap(
+    lambda n_system: st.lists(st.lists(TEXT, min_size=n_system, max_size=n_system), max_size=4)
+)
 
 
 def single(store_of: StoreOf, make: Make, texts: list[str | None], **attributes: object) -> Store:
@@ -102,3 +116,68 @@ def test_two_members_by_hand(store_of: StoreOf, random_hypothesis: Make):
     members = [single(store_of, random_hypothesis, [text, "a"]) for text in ("a b", "a")]
     values = heuristic_measures(ensemble, members)
     np.testing.assert_array_equal(values["xwer"], [(50**2 + 100**2) / 2, np.nan])
+
+
+def percent_of_sacrebleu(hypothesis: str, reference: str) -> float:
+    score = SCORER.sentence_score(hypothesis, [reference])
+    return 100 if score.sys_len + score.ref_len == 0 else min(score.score, 100)
+
+
+def xbleu_of_sacrebleu(texts: list[list[str]], n_system: int) -> np.ndarray:
+    """X-BLEU [sentence] of [sentence][system], by sacrebleu's own sentence BLEU of each pair."""
+    normal = [[normalize("NFC", text) for text in of_systems] for of_systems in texts]
+    squares = [
+        [(100 - percent_of_sacrebleu(of_systems[a], of_systems[b])) ** 2 for of_systems in normal]
+        for a, b in permutations(range(n_system), 2)
+    ]
+    return np.mean(squares, axis=0)
+
+
+@given(TEXTS)
+def test_xbleu_equals_sacrebleu_to_the_last_digit(texts):
+    n_system = len(texts[0]) if texts else 2
+    by_system = {f"s{index}": [row[index] for row in texts] for index in range(n_system)}
+    np.testing.assert_array_equal(xbleu(by_system), xbleu_of_sacrebleu(texts, n_system))
+
+
+@given(TEXTS)
+def test_pairs_have_the_values_of_single_comparisons(texts):
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    if not columns:
+        return
+    bleu, wer = sentence_bleu_of_pairs(columns), sentence_wer_percent_of_pairs(columns)
+    for (a, one), (b, other) in permutations(enumerate(columns), 2):
+        np.testing.assert_array_equal(bleu[a, b], sentence_bleu(one, other))
+        np.testing.assert_array_equal(wer[a, b], sentence_wer_percent(one, other))
+
+
+def test_xbleu_by_hand():
+    """BLEU of the first pair is the fourth root of 4/5 * 3/4 * 2/3 * 1/2, both ways.
+
+    In the second, `a` has the brevity penalty 1/e, and `a b` the precisions 1/2 and (smoothed) 1/2.
+    """
+    texts = {"one": ["a b c d e", "a", "a"], "other": ["a b c d f", "a b", None]}
+    expected = [(100 - 100 * 0.2**0.25) ** 2, ((100 - 100 / np.e) ** 2 + 50**2) / 2, np.nan]
+    np.testing.assert_allclose(xbleu(texts), expected, rtol=1e-12)
+
+
+def test_one_system_never_disagrees():
+    np.testing.assert_array_equal(xbleu({"one": ["a", None]}), [0, np.nan])
+
+
+def test_xbleu_takes_a_tokeniser():
+    texts = {"one": ["abcd"], "other": ["abcx"]}
+    assert xbleu(texts) == [100**2]
+    assert xbleu(texts, "char") < [100**2]
+
+
+def test_systems_must_have_the_same_number_of_texts():
+    with pytest.raises(DataError, match="texts_by_system: no system"):
+        xbleu({})
+    with pytest.raises(DataError, match="system b has 1 texts and system a has 2"):
+        xbleu({"a": ["x", "y"], "b": ["x"]})
+
+
+def test_a_tokeniser_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigError, match=r"tokeniser: must be a tokeniser of sacrebleu \(got 31a"):
+        xbleu({"a": ["x"], "b": ["x"]}, "31a")
