@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface import import_transformers
 from pipeline.huggingface.control_tokens import ControlTokens, control_tokens
+from pipeline.huggingface.languages import is_language_last, language_token, set_languages
 
 SOURCE, TARGET = "{source}", "{target}"
 SPEECH_MODELS = ("whisper", "speech_to_text")
@@ -32,17 +33,18 @@ class HuggingFaceTokenizer:
         try:
             self.config = transformers.AutoConfig.from_pretrained(folder, **local)
             generation = _generation_config(folder, self.config)
-            self._tokenizer = _load(folder, languages, local)
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         except (OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())
             raise DataError(
                 f"{folder}: not a model with a tokenizer ({reason}). Save both with "
                 f"save_pretrained."
             ) from None
+        set_languages(self._tokenizer, *languages)
         self.is_causal = not self.config.is_encoder_decoder
         self._before, self._gap = _prompt(prompt, self.is_causal)
         unk = self._tokenizer.unk_token_id
-        start = None if self.is_causal else self._start(generation, languages[1])
+        start = None if self.is_causal else self._start(generation)
         self.tokens: ControlTokens = control_tokens(
             self.config, generation, str(folder), unk=unk, start=start
         )
@@ -55,9 +57,14 @@ class HuggingFaceTokenizer:
 
     @property
     def pieces(self) -> list[str]:
-        """The piece of every token id; ids that the model has in excess are <unused>."""
-        known = len(self._tokenizer)
-        pieces = self._tokenizer.convert_ids_to_tokens(list(range(min(known, self.vocab_size))))
+        """The piece of every token id, with ▁ for spaces; ids that it lacks are <unused>."""
+        known = min(len(self._tokenizer), self.vocab_size)
+        pieces = self._tokenizer.convert_ids_to_tokens(list(range(known)))
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        if backend is not None and "ByteLevel" in repr(backend.decoder):
+            # These pieces are bytes in an alphabet of their own, in which a space is Ġ.
+            decode = import_transformers("tokenizers.decoders").ByteLevel().decode
+            pieces = [decode([piece]).replace(" ", "▁") for piece in pieces]
         return [*pieces, *["<unused>"] * (self.vocab_size - known)]
 
     def source(self, sentence: Any) -> Sequence[int]:
@@ -104,19 +111,15 @@ class HuggingFaceTokenizer:
         text: str = self._tokenizer.decode(list(token_id), skip_special_tokens=True)
         return text.strip()
 
-    def _start(self, generation: Any, target_language: str | None) -> tuple[int, ...] | None:
+    def _start(self, generation: Any) -> tuple[int, ...] | None:
         """The tokens that every prefix begins with, where the tokenizer knows them."""
         if self.config.model_type == "whisper":
             return tuple(map(int, self._tokenizer.prefix_tokens))
-        if target_language is None:
-            return None
-        code = self._tokenizer.convert_tokens_to_ids(target_language)
-        if code is None or code == self._tokenizer.unk_token_id:
-            raise ConfigError(
-                f"settings.target_language: not a language of the model (got {target_language}). "
-                f"Take a code of its tokenizer, such as deu_Latn or de_DE."
-            )
-        generation.forced_bos_token_id = int(code)
+        language = language_token(self._tokenizer)
+        if language is not None:
+            if is_language_last(self._tokenizer):
+                return (language,)
+            generation.forced_bos_token_id = language
         return None
 
 
@@ -126,15 +129,6 @@ def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
     folder = Path(member.description["folder"])
     languages = settings["source_language"], settings["target_language"]
     return HuggingFaceTokenizer(folder, settings["prompt"], languages)
-
-
-def _load(
-    folder: Path, languages: tuple[str | None, str | None], settings: Mapping[str, Any]
-) -> Any:
-    names = ("src_lang", "tgt_lang")
-    given = {name: code for name, code in zip(names, languages, strict=True) if code is not None}
-    tokenizers = import_transformers().AutoTokenizer
-    return tokenizers.from_pretrained(folder, **settings, **given)
 
 
 def _generation_config(folder: Path, config: Any) -> Any:

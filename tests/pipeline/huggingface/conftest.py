@@ -19,13 +19,15 @@ from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMem
 from pipeline.run.settings import CONF, DecodeConfig
 
 VOCAB, WIDTH, PAD, EOS, BOS = 24, 32, 0, 1, 2
+LANGUAGE = BOS
 FIRST_WORD, LONGEST = 4, 7
 SEPARATOR = 3
 _COMMON = {"vocab_size": VOCAB, "pad_token_id": PAD, "eos_token_id": EOS}
 _BART = _COMMON | {
     "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
     "decoder_attention_heads": 2, "encoder_ffn_dim": WIDTH, "decoder_ffn_dim": WIDTH,
-    "max_position_embeddings": 32, "dropout": 0.0,
+    "max_position_embeddings": 32, "dropout": 0.0, "encoder_layerdrop": 0.0,
+    "decoder_layerdrop": 0.0,
 }  # fmt: skip
 
 
@@ -42,6 +44,20 @@ def _bart() -> Any:
     )  # fmt: skip
     model = transformers.BartForConditionalGeneration(config)
     model.generation_config.forced_bos_token_id = BOS
+    return model
+
+
+def _mbart() -> Any:
+    config = transformers.MBartConfig(
+        **_BART, bos_token_id=None, decoder_start_token_id=LANGUAGE, forced_eos_token_id=None
+    )
+    return transformers.MBartForConditionalGeneration(config)
+
+
+def _nllb() -> Any:
+    config = transformers.M2M100Config(**_BART, decoder_start_token_id=EOS)
+    model = transformers.M2M100ForConditionalGeneration(config)
+    model.generation_config.forced_bos_token_id = LANGUAGE
     return model
 
 
@@ -73,8 +89,14 @@ def _gpt2() -> Any:
     return transformers.GPT2LMHeadModel(config)
 
 
-BUILDERS = {"marian": _marian, "bart": _bart, "t5": _t5, "whisper": _whisper, "gpt2": _gpt2}
-SEQ2SEQ = ("marian", "bart", "t5", "whisper")
+BUILDERS = {
+    "marian": _marian, "bart": _bart, "mbart": _mbart, "nllb": _nllb, "t5": _t5,
+    "whisper": _whisper, "gpt2": _gpt2,
+}  # fmt: skip
+STARTS = {
+    "marian": [PAD], "t5": [PAD], "bart": [EOS, BOS], "mbart": [LANGUAGE],
+    "nllb": [EOS, LANGUAGE], "whisper": [BOS, SEPARATOR],
+}  # fmt: skip
 
 
 def words_of(random: Any) -> list[int]:
@@ -102,10 +124,6 @@ def sentences_of(name: str, count: int = 12, seed: int = 1) -> list[Sentence]:
     ]
 
 
-def start_of(name: str) -> list[int]:
-    return {"marian": [PAD], "t5": [PAD], "bart": [EOS, BOS], "whisper": [BOS, SEPARATOR]}[name]
-
-
 @cache
 def trained(name: str, seed: int) -> Any:
     """Return a model that reverses sequences, but not perfectly."""
@@ -131,8 +149,8 @@ def _loss(model: Any, name: str, words: list[list[int]]) -> torch.Tensor:
         ]
         tokens = _filled(rows, EOS)
         return model(input_ids=tokens, labels=_filled(labels, -100)).loss
-    prefix = [[*start_of(name), *target[:-1]] for target in targets]
-    labels = [[-100] * (len(start_of(name)) - 1) + target for target in targets]
+    prefix = [[*STARTS[name], *target[:-1]] for target in targets]
+    labels = [[-100] * (len(STARTS[name]) - 1) + target for target in targets]
     settings: dict[str, Any] = {}
     sources = [source_of(name, row) for row in words]
     if name == "whisper":
@@ -154,7 +172,7 @@ def _filled(rows: list[list[int]], value: int) -> torch.Tensor:
 def member_of() -> Callable[[str, int], Any]:
     def make(name: str, seed: int = 1) -> Any:
         model = trained(name, seed)
-        start = tuple(start_of(name)) if name == "whisper" else None
+        start = tuple(STARTS[name]) if name == "whisper" else None
         tokens = control_tokens(model.config, model.generation_config, name, start=start)
         kind = {"gpt2": CausalMember, "whisper": SpeechMember}.get(name, EncoderDecoderMember)
         return kind(model, tokens)

@@ -16,9 +16,9 @@ from pipeline.decoding.scoring import score_targets
 from tests.pipeline.huggingface.conftest import (
     BUILDERS,
     EOS,
+    STARTS,
     _filled,
     sentences_of,
-    start_of,
     trained,
 )
 
@@ -27,13 +27,18 @@ LIMIT = 20  # tokens before EOS, as in decode_config
 ENDINGS = {"early": True, "heuristic": False, "never": "never"}
 
 
-def generated(name: str, sentences: list[Any], **settings: Any) -> list[list[tuple[Any, float]]]:
-    """Return the five hypotheses of each sentence, without start symbols, and their scores."""
+def generated(
+    name: str, sentences: list[Any], prefix: list[int] | None = None, **settings: Any
+) -> list[list[tuple[Any, float]]]:
+    """Return the five hypotheses of each sentence, without start symbols, and their scores.
+
+    prefix: start symbols that are given, not generated.
+    """
     model = trained(name, 1)
     inputs: dict[str, Any] = {}
     n_start = 0
     if name == "whisper":
-        inputs["decoder_input_ids"] = torch.tensor([start_of(name)]).repeat(len(sentences), 1)
+        inputs["decoder_input_ids"] = torch.tensor([STARTS[name]]).repeat(len(sentences), 1)
         frames = np.stack([sentence.source for sentence in sentences]).transpose(0, 2, 1)
         inputs["encoder_outputs"] = model.get_encoder()(torch.from_numpy(frames.copy()))
         # Whisper's own generate cuts audio into segments; its beam search is the general one.
@@ -45,13 +50,15 @@ def generated(name: str, sentences: list[Any], **settings: Any) -> list[list[tup
         else:
             tokens = _filled(rows, -1)
         inputs |= {"input_ids": tokens.clamp(min=0), "attention_mask": (tokens >= 0).long()}
+        if prefix is not None:
+            inputs["decoder_input_ids"] = torch.tensor([prefix]).repeat(len(sentences), 1)
         generate = model.generate
         n_start = tokens.shape[1] if name == "gpt2" else 0
     output = generate(
         **inputs, num_beams=BEAM, num_return_sequences=BEAM, max_new_tokens=LIMIT + 1,
         do_sample=False, return_dict_in_generate=True, output_scores=True, **settings,
     )  # fmt: skip
-    n_start = n_start or len(start_of(name))
+    n_start = n_start or len(STARTS[name])
     found = [
         (_until_eos(row[n_start:].tolist()), float(score))
         for row, score in zip(output.sequences, output.sequences_scores, strict=True)
@@ -69,13 +76,17 @@ def test_all_five_hypotheses_are_those_of_generate(
     name: str, ending: str, member_of: Any, decode_config: Any
 ) -> None:
     sentences = sentences_of(name)
-    # BART's forced first token counts in the length penalty of generate, and not in ours.
-    penalty = 0.0 if name == "bart" else 1.0
+    # A forced first token counts in the length penalty of generate, and not in ours.
+    penalty = 0.0 if name in ("bart", "nllb") else 1.0
     expected = generated(name, sentences, early_stopping=ENDINGS[ending], length_penalty=penalty)
     model = MembersInTurn([member_of(name)])
     found = beam_search(
         model, sentences, "prex", decode_config(ending=ending, length_penalty=penalty)
     )
+    compare(found, expected)
+
+
+def compare(found: list[Any], expected: list[Any]) -> None:
     compared = 0
     for ours, theirs in zip(found, expected, strict=True):
         # At the limit our rule differs: generate cuts hypotheses, which take the place of others.
@@ -85,7 +96,19 @@ def test_all_five_hypotheses_are_those_of_generate(
             assert hypothesis.token_id.tolist() == token_id
             assert hypothesis.score == pytest.approx(score, abs=1e-5)
             compared += 1
-    assert compared > 0.8 * BEAM * len(sentences)
+    assert compared > 0.8 * BEAM * len(found)
+
+
+def test_a_language_that_is_given_does_not_count_in_the_length_penalty(
+    member_of: Any, decode_config: Any
+) -> None:
+    sentences = sentences_of("nllb")
+    prefix = STARTS["nllb"]
+    expected = generated(
+        "nllb", sentences, prefix, early_stopping=True, length_penalty=1.0, forced_bos_token_id=None
+    )
+    model = MembersInTurn([member_of("nllb")])
+    compare(beam_search(model, sentences, "prex", decode_config(ending="early")), expected)
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -13,7 +13,15 @@ from pipeline.decoding.test_set import PreparedSentence
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface.control_tokens import control_tokens
 from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
-from tests.pipeline.huggingface.folders import save_causal, save_marian
+from tests.pipeline.huggingface.folders import (
+    save_bart,
+    save_causal,
+    save_marian,
+    save_mbart,
+    save_mbart50,
+    save_nllb,
+    save_t5,
+)
 
 WORDS = ["<s>", "<pad>", "</s>", "<unk>", "en_XX", "de_DE", "a", "b", "c"]
 BOS, PAD, EOS, UNK, EN, DE, A, B, C = range(9)
@@ -89,11 +97,53 @@ def test_start_symbols_are_taken_off_the_labels(tmp_path: Path, layout: str) -> 
     assert tokenizer.pieces == [*WORDS, "<unused>"]
 
 
-def test_a_target_language_is_the_first_token_and_unknown_ones_are_named(tmp_path: Path) -> None:
-    folder = write(tmp_path, "de_DE $A </s>", seq2seq(), decoder_start_token_id=EOS)
-    assert HuggingFaceTokenizer(folder, None, ("en_XX", "de_DE")).tokens.start == (EOS, DE)
-    with pytest.raises(ConfigError, match=r"not a language of the model \(got fr_XX\)"):
-        HuggingFaceTokenizer(folder, None, ("en_XX", "fr_XX"))
+# Folder of a model -> its languages, and the names of the tokens that its prefixes begin with.
+LANGUAGES: dict[Any, Any] = {
+    save_nllb: (("eng_Latn", "deu_Latn"), ["</s>", "deu_Latn"]),
+    save_mbart: (("en_XX", "de_DE"), ["de_DE"]),
+    save_mbart50: (("en_XX", "de_DE"), ["</s>", "de_DE"]),
+    save_t5: (NO_LANGUAGES, ["<pad>"]),
+    save_bart: (NO_LANGUAGES, ["</s>", "<s>"]),
+    save_marian: (NO_LANGUAGES, ["<pad>"]),
+}
+
+
+@pytest.mark.parametrize("save", LANGUAGES)
+def test_texts_are_cut_and_joined_as_by_the_own_tokenizer(tmp_path: Path, save: Any) -> None:
+    languages, start = LANGUAGES[save]
+    folder = save(tmp_path / "model", 1)
+    own = transformers.AutoTokenizer.from_pretrained(folder)
+    if languages != NO_LANGUAGES:
+        own.src_lang, own.tgt_lang = languages
+    tokenizer = HuggingFaceTokenizer(folder, None, languages)
+    assert own.convert_ids_to_tokens(list(tokenizer.tokens.start)) == start
+    text = "source 3 and words"
+    assert tokenizer.source(sentence(text)) == own(text)["input_ids"]
+    control = {*tokenizer.tokens.start} - {tokenizer.tokens.eos}
+    labels = [token for token in own(text_target=text)["input_ids"] if token not in control]
+    assert tokenizer.target_of_text(text) == labels
+    assert labels.index(tokenizer.tokens.eos) == len(labels) - 1
+    assert tokenizer.text(labels) == text
+    assert "".join(tokenizer.pieces[token] for token in labels[:-1]).strip("▁") == (
+        text.replace(" ", "▁")
+    )
+
+
+@pytest.mark.parametrize(
+    ("save", "languages", "match"),
+    [
+        (save_nllb, (None, None), r"target_language: must be set .* many languages \(got null\)"),
+        (save_nllb, (None, "fra_Latn"), r"target_language: not a language.* \(got fra_Latn\)"),
+        (save_nllb, ("x", "deu_Latn"), r"source_language: not a language of the model \(got x\)"),
+        (save_mbart, (None, "de"), r"target_language: not a language of the model \(got de\)"),
+        (save_t5, (None, "and"), r"target_language: must be null .* without languages \(got and\)"),
+    ],
+)
+def test_languages_that_do_not_fit_the_tokenizer_are_named(
+    tmp_path: Path, save: Any, languages: Any, match: str
+) -> None:
+    with pytest.raises(ConfigError, match=match):
+        HuggingFaceTokenizer(save(tmp_path / "model", 1), None, languages)
 
 
 def test_a_prompt_surrounds_the_source(tmp_path: Path) -> None:
@@ -115,17 +165,6 @@ def test_the_spaces_before_the_target_belong_to_the_target(tmp_path: Path) -> No
     assert tokenizer.text(target or []) == "more words"
     # Padding is EOS, so that it is not suppressed.
     assert tokenizer.tokens.suppressed == ()
-
-
-def test_marian_cuts_and_joins_as_its_own_tokenizer(tmp_path: Path) -> None:
-    folder = save_marian(tmp_path / "marian", 1)
-    own = transformers.AutoTokenizer.from_pretrained(folder)
-    tokenizer = HuggingFaceTokenizer(folder, None, NO_LANGUAGES)
-    text = "source 3 and words"
-    assert tokenizer.source(sentence(text)) == own(text)["input_ids"]
-    assert tokenizer.target_of_text(text) == own(text_target=text)["input_ids"]
-    assert tokenizer.text(tokenizer.target_of_text(text)) == text
-    assert tokenizer.tokens.start == (tokenizer.vocab_size - 1,)
 
 
 def test_several_or_no_end_symbols_are_refused(tmp_path: Path) -> None:
