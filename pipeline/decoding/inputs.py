@@ -167,12 +167,23 @@ class Inputs:
 
         return SubwordTokenizer(source, target, detokeniser(model, language), cut)
 
-    def own_vocabularies(self) -> dict[str, list[str]]:
-        """Kind of ensemble -> the piece of every token id, for those with their own tokenizer."""
-        return {
-            ensemble.kind: self.tokenizer(ensemble).pieces
+    def own_vocabularies(self) -> dict[str, dict[str, Any]]:
+        """Kind of ensemble -> vocabulary, for those with their own tokenizer.
+
+        It has the piece of every token id, the id of EOS, and the ids that are no part of a text.
+        """
+        own = {
+            ensemble.kind: self.tokenizer(ensemble)
             for ensemble in self.ensembles.values()
             if ensemble.tokenizer is not None
+        }
+        return {
+            kind: {
+                "pieces": tokenizer.pieces,
+                "eos": tokenizer.eos,
+                "control": list(tokenizer.control),
+            }
+            for kind, tokenizer in own.items()
         }
 
     def loaders(self, ensemble: Ensemble, tokenizer: Tokenizer) -> Loaders:

@@ -18,7 +18,15 @@ class Tokenizer(Protocol):
 
     @property
     def pieces(self) -> list[str]:
-        """The piece of text of every token id of the target vocabulary."""
+        """The piece of text of every token id of the target vocabulary, with ▁ for spaces."""
+
+    @property
+    def eos(self) -> int:
+        """Token id of EOS."""
+
+    @property
+    def control(self) -> Sequence[int]:
+        """Token ids that are no part of a text."""
 
     def source(self, sentence: PreparedSentence) -> Source:
         """What the model encodes: token ids with control tokens, or frames; [] for an empty text"""
@@ -56,6 +64,17 @@ class SubwordTokenizer:
         """The subword of every token id."""
         return self.target_dictionary.symbols
 
+    @property
+    def eos(self) -> int:
+        """Token id of EOS."""
+        return int(self.target_dictionary.eos())
+
+    @property
+    def control(self) -> Sequence[int]:
+        """Token ids of `<s>`, padding and EOS."""
+        dictionary = self.target_dictionary
+        return [int(token) for token in (dictionary.bos(), dictionary.pad(), dictionary.eos())]
+
     def source(self, sentence: PreparedSentence) -> Source:
         """Token ids with EOS, or the frames of an utterance."""
         if sentence.utterances is not None:
@@ -73,9 +92,7 @@ class SubwordTokenizer:
 
     def text(self, token_id: Sequence[int]) -> str:
         """Join the subwords of a hypothesis."""
-        dictionary = self.target_dictionary
-        control = {dictionary.bos(), dictionary.pad(), dictionary.eos()}
-        symbols = dictionary.symbols
+        control, symbols = {*self.control}, self.pieces
         return self.detokenise([symbols[token] for token in token_id if token not in control])
 
     def _ids(self, subwords: Sequence[str], dictionary: Dictionary) -> list[int]:

@@ -67,6 +67,16 @@ class HuggingFaceTokenizer:
             pieces = [decode([piece]).replace(" ", "▁") for piece in pieces]
         return [*pieces, *["<unused>"] * (self.vocab_size - known)]
 
+    @property
+    def eos(self) -> int:
+        """Token id of EOS."""
+        return self.tokens.eos
+
+    @property
+    def control(self) -> Sequence[int]:
+        """Token ids that the tokenizer leaves out of texts."""
+        return [token for token in self._tokenizer.all_special_ids if token < self.vocab_size]
+
     def source(self, sentence: Any) -> Sequence[int]:
         """Token ids of the source text in the prompt, with the model's control tokens.
 

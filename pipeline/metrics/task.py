@@ -122,7 +122,8 @@ def _token_cells(
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
     name = f"fairseq/dict.{config.task.target_language}.txt"
-    dictionary = data.file(name) if data.folder.exists() else data.folder / name
+    # Models with a tokenizer of their own need no dictionary.
+    dictionary = data.file(name) if name in data.names() else data.folder / name
     rules = token_rules(dictionary, config.metrics.aligner, config.metrics.token_eos == "include")
     return token_detection_cells(decodes, uncertainty, rules, evaluation)
 

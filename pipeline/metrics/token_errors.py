@@ -6,6 +6,7 @@ tokens, and for missing words, scored by the token that follows the gap.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +23,13 @@ from pipeline.metrics.token_labels import (
     MeasuredTokens,
     TokenLabels,
     TokenRules,
+    UnspelledTextError,
     read_tokens,
     token_labels,
 )
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
+
+_log = logging.getLogger(__name__)
 
 _POSITION_COLUMNS = ("sentence_id", "hypothesis", "position", "token_id")
 # (tokens of a decode, their labels) -> the metric
@@ -52,13 +56,13 @@ class _CellPlan:
 def token_detection_cells(
     decodes: Mapping[str, Decode],
     uncertainty: Path,
-    rules: TokenRules | None,
+    rules_of: Callable[[Decode], TokenRules | None],
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
     """Compute `token_error_cells` for each set of replicates of the ensembles' searches.
 
-    `decodes` are by part, with their measures in the folder `uncertainty`. Raises DataError if
-    measures are missing.
+    `decodes` are by part, with their measures in the folder `uncertainty`. `rules_of` gives the
+    rules of a decode. Raises DataError if measures are missing.
     """
     measured = [
         MeasuredTokens(decode, read_tokens(uncertainty / part / "token.parquet"))
@@ -66,7 +70,7 @@ def token_detection_cells(
         if decode.is_search and decode.is_ensemble
     ]
     for replicates in by_key(measured, lambda tokens: tokens.decode):
-        yield from token_error_cells(replicates, rules, evaluation)
+        yield from token_error_cells(replicates, rules_of(replicates[0].decode), evaluation)
 
 
 def token_error_cells(
@@ -76,8 +80,9 @@ def token_error_cells(
 
     Columns beyond the paper are `{measure}_word_max`, `{measure}_word_mean` and
     `{measure}_before_deletion`, with their base rates. A cell is the mean over replicates. Without
-    `rules`, the cells say that the dictionary is missing. Source: `tab:token-error-detection`; its
-    baseline is the token error rate.
+    `rules`, the cells say that the dictionary is missing. If a tokenizer of the ensemble's own
+    makes other words than its tokens spell, the cells say so. Source: `tab:token-error-detection`;
+    its baseline is the token error rate.
     """
     decodes = [measured.decode for measured in replicates]
     used = scorable_in_all(decodes)
@@ -89,7 +94,15 @@ def token_error_cells(
         why = decodes[0].why_not_scorable if rules else "the dictionary of tokens is missing"
         yield from (replace(cell, reason=why) for cell in cells)
         return
-    labels = [token_labels(measured, used, rules) for measured in replicates]
+    try:
+        labels = [token_labels(measured, used, rules) for measured in replicates]
+    except UnspelledTextError as error:
+        if not rules.is_own:
+            raise
+        why = "the tokenizer changes words when it joins tokens"
+        _log.warning("%s: no errors of tokens, since %s (%s)", decodes[0].path, why, error)
+        yield from (replace(cell, reason=why) for cell in cells)
+        return
     resamples = evaluation.resampled(decodes[0], used)
     for cell, plan in zip(cells, plans, strict=True):
         eos = "include" if rules.with_eos or plan.every_eos else "exclude"

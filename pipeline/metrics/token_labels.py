@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from pipeline.metrics.decodes import Decode
 from pipeline.metrics.measure_files import read_measure_table
 from pipeline.quality.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
 from pipeline.quality.weighted_metric import FloatArray
+from pipeline.run.files import read_json
 
 # Special symbols of fairseq. Their ids come before the ids of the entries of a dictionary file.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -29,12 +32,41 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
+class OwnVocabulary:
+    """The vocabulary of an ensemble with a tokenizer of its own.
+
+    pieces: the text of every token id, [vocab], with ▁ for spaces. eos: the id of EOS. control: ids
+    that are no part of a text.
+    """
+
+    pieces: Sequence[str]
+    eos: int
+    control: Sequence[int]
+
+
+def own_vocabulary(decode: Path, ensemble: str) -> OwnVocabulary | None:
+    """The vocabulary of an ensemble in vocabulary.json of a folder of decodes, None without one."""
+    path = decode / "vocabulary.json"
+    content: dict[str, Any] = read_json(path, "decode") if path.is_file() else {}
+    return OwnVocabulary(**content[ensemble]) if ensemble in content else None
+
+
+@dataclass(frozen=True)
 class TokenRules:
-    """The rules of labelling tokens: a name of ALIGNERS, whether EOS counts, and the subwords."""
+    """The rules of labelling tokens: a name of ALIGNERS, whether EOS counts, and the subwords.
+
+    eos: the id of EOS. is_own: whether a tokenizer of the ensemble's own has made the texts.
+    """
 
     aligner: str
     with_eos: bool
     subwords: Sequence[str]
+    eos: int = _EOS
+    is_own: bool = False
+
+
+class UnspelledTextError(DataError):
+    """The tokens of a hypothesis spell another number of words than its text has."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +111,27 @@ class TokenLabels:
     reference_words: FloatArray
 
 
-def token_rules(dictionary: Path, aligner: str, with_eos: bool) -> TokenRules | None:
-    """The rules, with the subwords of a fairseq dictionary; None if there is no such file."""
-    if not dictionary.is_file():
-        return None
-    return TokenRules(aligner, with_eos, read_vocabulary(dictionary))
+def token_rules(
+    dictionary: Path, aligner: str, with_eos: bool
+) -> Callable[[Decode], TokenRules | None]:
+    """The rules for a decode: with its own vocabulary, or with that of a fairseq dictionary.
+
+    They are None for a decode without its own vocabulary if there is no such file.
+    """
+
+    @cache
+    def rules_of(decodes: Path, ensemble: str) -> TokenRules | None:
+        own = own_vocabulary(decodes, ensemble)
+        if own is not None:
+            pieces = list(own.pieces)
+            for token in own.control:
+                pieces[token] = ""
+            return TokenRules(aligner, with_eos, pieces, own.eos, is_own=True)
+        if not dictionary.is_file():
+            return None
+        return TokenRules(aligner, with_eos, read_vocabulary(dictionary))
+
+    return lambda decode: rules_of(decode.path.parent.parent, decode.cell.ensemble)
 
 
 def read_tokens(path: Path) -> pd.DataFrame:
@@ -101,7 +149,7 @@ def token_labels(
     Substituted and inserted words are errors, and so is every token of such a word. A missing word
     has no token and is counted separately. EOS, if it takes part, is an error where the reference
     continues. A word missing at the end of a hypothesis without EOS has no deletion site. Raises
-    DataError if the tokens do not spell the hypothesis.
+    UnspelledTextError if the tokens do not spell the hypothesis.
     """
     sentences = np.flatnonzero(used)
     decode = measured.decode
@@ -117,11 +165,11 @@ def token_labels(
         # EOS counts as the word after the last one.
         wrong, missing = [*wrong_words(path), path.endswith("D")], missing_before(path)
         rows = range(*bounds[:, sentence])
-        finished = bool(rows) and bool(ids[rows[-1]] == _EOS)
+        finished = bool(rows) and bool(ids[rows[-1]] == rules.eos)
         words = word_of_token([rules.subwords[ids[row]] for row in rows[: len(rows) - finished]])
         n_word = max(words, default=-1) + 1
         if n_word != len(wrong) - 1:
-            raise DataError(
+            raise UnspelledTextError(
                 f"{decode.path}: the tokens of sentence {sentences[sentence]} spell {n_word} words "
                 f"and its text has {len(wrong) - 1}. Run python -m stages.decode and "
                 "stages.uncertainty again."

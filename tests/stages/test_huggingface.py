@@ -66,7 +66,10 @@ def test_the_pieces_of_all_tokens_are_written_beside_the_stores(
     prepared = Prepared(root / "prepare" / "nmt_ende", "en", "de")
     by_name = chosen_ensembles(config.ensemble, root / "train" / "nmt_ende").by_name
     inputs = Inputs(prepared, by_name, config.decode, config.dump, "")
-    (pieces,) = inputs.own_vocabularies().values()
+    ((kind, vocabulary),) = inputs.own_vocabularies().items()
+    pieces = vocabulary["pieces"]
+    assert (kind, vocabulary["eos"]) == ("huggingface", 0)
+    assert vocabulary["control"] == [0, 1, len(pieces) - 1]
     assert (pieces[0], pieces[1], pieces[-1]) == ("</s>", "<unk>", "<pad>")
     assert "▁w" in {piece[:2] for piece in pieces}
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.token_labels import SPECIAL_TOKENS, read_vocabulary
+from pipeline.metrics.token_labels import SPECIAL_TOKENS, own_vocabulary, read_vocabulary
 from pipeline.quality.registry import QUALITIES, quality_metric
 from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
 from pipeline.report.cells import CellIndex
@@ -122,7 +122,8 @@ def _browsable(
     measures = task.uncertainty / part
     tokeniser = _bleu_tokeniser(measures)
     with open_store(task.decode / part / "store.h5") as store:
-        subwords = _own_pieces(task.decode, _attribute(store, "ensemble"))
+        own = own_vocabulary(task.decode, _attribute(store, "ensemble"))
+        subwords = None if own is None else own.pieces
         if subwords is None and task.dictionary:
             subwords = read_subwords(task.dictionary, store.vocab_size)
         data = sentence_data(
@@ -166,15 +167,6 @@ def _bleu_tokeniser(measures: Path) -> str:
     tokeniser = str(settings.get("bleu_tokeniser", DEFAULT))
     check_tokeniser(tokeniser)
     return tokeniser
-
-
-def _own_pieces(decode: Path, ensemble: str) -> list[str] | None:
-    """The piece of each token id [vocab], if an ensemble has a tokenizer of its own."""
-    path = decode / "vocabulary.json"
-    if not path.is_file():
-        return None
-    pieces: list[str] | None = read_json(path, "decode").get(ensemble)
-    return pieces
 
 
 def read_subwords(path: Path, vocab_size: int) -> list[str]:

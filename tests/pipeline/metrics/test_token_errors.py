@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.metrics import average_precision
 from pipeline.metrics.token_errors import token_error_cells
-from pipeline.metrics.token_labels import token_labels
+from pipeline.metrics.token_labels import UnspelledTextError, token_labels
 
 
 def by_column(group, rules, evaluation):
@@ -90,3 +90,13 @@ def test_hypotheses_without_tokens_have_reasons(tokens, rules, evaluation):
     }
     assert cells["prex_score_word_max"].reason == "no word is an error"
     assert cells["wrong_words_percent"].reason == "no word"
+
+
+def test_words_that_an_own_tokenizer_changes_give_a_reason(tokens, rules, evaluation):
+    texts = ["turn on", *tokens.decode.texts[1:]]
+    changed = replace(tokens, decode=replace(tokens.decode, texts=texts))
+    with pytest.raises(UnspelledTextError):
+        by_column([changed], rules, evaluation)
+    cells = by_column([changed], replace(rules, is_own=True), evaluation).values()
+    assert {cell.value for cell in cells} == {None}
+    assert {cell.reason for cell in cells} == {"the tokenizer changes words when it joins tokens"}

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.token_labels import read_tokens, token_labels, token_rules
+from pipeline.metrics.token_labels import (
+    SPECIAL_TOKENS,
+    MeasuredTokens,
+    read_tokens,
+    token_labels,
+    token_rules,
+)
+from pipeline.run.files import write_json
 
 
 @pytest.fixture
@@ -65,13 +72,46 @@ def test_tokens_that_do_not_spell_the_hypothesis_are_rejected(tokens, rules):
 
 def test_dictionary_and_best_hypotheses_are_read(tmp_path: Path, tokens, rules) -> None:
     dictionary = tmp_path / "dict.en.txt"
-    assert token_rules(dictionary, "nist", with_eos=False) is None
+    assert token_rules(dictionary, "nist", with_eos=False)(tokens.decode) is None
     lines = "".join(f"{subword} 1\n" for subword in rules.subwords[4:])
     dictionary.write_text(lines, encoding="utf-8")
-    assert token_rules(dictionary, "nist", with_eos=False) == rules
+    assert token_rules(dictionary, "nist", with_eos=False)(tokens.decode) == rules
     path = tmp_path / "token.parquet"
     with pytest.raises(DataError, match=r"token\.parquet: no such file\. Run python -m"):
         read_tokens(path)
     second = tokens.tokens.assign(hypothesis=1)
     pd.concat([second, tokens.tokens[::-1]]).to_parquet(path)
     pd.testing.assert_frame_equal(read_tokens(path), tokens.tokens)
+
+
+def test_an_ensemble_with_its_own_tokenizer_has_its_own_pieces_and_eos(
+    tmp_path: Path, tokens, rules
+) -> None:
+    # The same tokens with other ids: control tokens are at the end, and EOS is the last one.
+    first, n_token = len(SPECIAL_TOKENS), len(rules.subwords)
+    pieces = [*rules.subwords[first:], *SPECIAL_TOKENS[:2], "<unk>", "</s>"]
+    content = {"pieces": pieces, "eos": n_token - 1, "control": []}
+    write_json(tmp_path / "vocabulary.json", {"mine": content})
+    moved = {2: n_token - 1, 3: n_token - 2}
+    frame = tokens.tokens.assign(
+        token_id=[moved.get(token, token - first) for token in tokens.tokens.token_id]
+    )
+    decode = replace(
+        tokens.decode,
+        path=tmp_path / "part" / "store.h5",
+        cell=replace(tokens.decode.cell, ensemble="mine"),
+    )
+    own = token_rules(tmp_path / "no such file", "nist", with_eos=False)(decode)
+    labels = token_labels(MeasuredTokens(decode, frame), decode.scorable, own)
+    expected = token_labels(tokens, tokens.decode.scorable, rules)
+    for name in ("tokens", "deletion_sites"):
+        ours, theirs = getattr(labels, name), getattr(expected, name)
+        assert ours.row.tolist() == theirs.row.tolist()
+        assert ours.wrong.tolist() == theirs.wrong.tolist()
+
+
+def test_control_tokens_spell_nothing(tmp_path: Path, tokens) -> None:
+    content = {"pieces": ["</s>", "<pad>", "▁a"], "eos": 0, "control": [0, 1]}
+    write_json(tmp_path / "vocabulary.json", {"random_init": content})
+    decode = replace(tokens.decode, path=tmp_path / "part" / "store.h5")
+    assert token_rules(tmp_path, "nist", with_eos=True)(decode).subwords == ["", "", "▁a"]

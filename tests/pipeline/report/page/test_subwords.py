@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.report.page.browse import _own_pieces, read_subwords
+from pipeline.report.page.browse import read_subwords
 
 
 def test_subwords_have_the_ids_of_fairseq(tmp_path: Path) -> None:
@@ -21,12 +21,3 @@ def test_a_missing_or_wrong_dictionary_is_refused(tmp_path: Path) -> None:
     path.write_text("en 9\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"must list the 3 subwords of the decode store \(got 1\)"):
         read_subwords(path, 7)
-
-
-def test_the_pieces_of_an_ensemble_with_its_own_tokenizer_come_from_the_decode(
-    tmp_path: Path,
-) -> None:
-    assert _own_pieces(tmp_path, "mine") is None
-    (tmp_path / "vocabulary.json").write_text('{"mine": ["a", "b"]}', encoding="utf-8")
-    assert _own_pieces(tmp_path, "mine") == ["a", "b"]
-    assert _own_pieces(tmp_path, "random_init") is None
