@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo 'Installing the tested packages into $(VENV). This takes a few minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,transformers,peft,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,transformers,peft,pipeline,tracking,dev]'
 	$(BIN)/pip uninstall --quiet --yes torchaudio
 	@touch $(STAMP)
 

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
-from pipeline.run.settings import ROOT
+from pipeline.run.extras import install_command, is_installed
+from pipeline.run.settings import IS_CHECKOUT, ROOT
 
 _DISTRIBUTION = "sequence-uncertainty"
 _PIN = re.compile(r'^([\w.-]+)==([^;\s]+)(?:.*extra == "(\w+)")?')
@@ -62,12 +62,15 @@ def _python() -> Iterator[Finding]:
     if (3, 11) <= sys.version_info[:2] <= (3, 12):
         yield Finding("ok", "python", version)
     else:
-        advice = "make setup PYTHON=python3.11"
+        advice = "create the environment with Python 3.11 or 3.12"
         yield Finding("fault", "python", f"{version}; 3.11 or 3.12 is needed", advice)
 
 
 def _packages() -> Iterator[Finding]:
-    """Check every pinned package. An extra that is not installed at all gives one note."""
+    """Check every pinned package. An extra that is not installed gives one note.
+
+    An extra is installed if a package of it is that belongs to no other.
+    """
     try:
         requirements = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -79,14 +82,16 @@ def _packages() -> Iterator[Finding]:
         pins.setdefault(extra or "base", {})[name] = version
     for group, wanted in pins.items():
         installed = {name: _version(name) for name in wanted}
-        if group != "base" and not any(installed.values()):
-            advice = f"pip install -c constraints.txt -e '.[{group}]'"
+        others = {name for other in pins if other != group for name in pins[other]}
+        if group != "base" and not any(installed[name] for name in wanted.keys() - others):
+            advice = install_command(group)
             yield Finding("note", f"packages ({group})", "not installed", advice)
             continue
         different = {name for name in wanted if installed[name] != wanted[name]}
         for name in sorted(different):
             what = f"{installed[name] or 'not installed'}; {wanted[name]} was tested"
-            yield Finding("note" if installed[name] else "fault", name, what, "make setup")
+            advice = f"pip install {name}=={wanted[name]}"
+            yield Finding("note" if installed[name] else "fault", name, what, advice)
         if not different:
             yield Finding("ok", f"packages ({group})", f"{len(wanted)} in the tested versions")
 
@@ -94,7 +99,7 @@ def _packages() -> Iterator[Finding]:
 def _imports() -> Iterator[Finding]:
     """Import what is installed: packages of the right version may lack a library of the machine."""
     for name in _IMPORTED:
-        if find_spec(name) is None:
+        if not is_installed(name):
             continue
         # transformers loads what it finds, such as torchaudio, when a model is asked for.
         code = f"import {name}; getattr({name}, 'MarianMTModel', None)"
@@ -102,7 +107,9 @@ def _imports() -> Iterator[Finding]:
         if result.returncode:
             *_, reason = result.stderr.strip().splitlines() or [""]
             is_audio = "torchaudio" in result.stderr
-            advice = "pip uninstall torchaudio: nothing here needs it" if is_audio else "make setup"
+            advice = (
+                "pip uninstall torchaudio: nothing here needs it" if is_audio else "reinstall it"
+            )
             yield Finding("fault", f"import {name}", reason, advice)
         else:
             yield Finding("ok", f"import {name}", "works")
@@ -142,7 +149,8 @@ def _accelerator() -> Iterator[Finding]:
     try:
         import torch
     except ImportError:
-        yield Finding("note", "torch", "not installed; training and decoding need it", "make setup")
+        what = "not installed; training and decoding need it"
+        yield Finding("note", "torch", what, install_command("train"))
         return
     if torch.cuda.is_available():
         yield Finding("ok", "CUDA", f"{torch.cuda.get_device_name(0)}: decode.device=cuda")
@@ -178,6 +186,9 @@ def _tracking_store(path: Path) -> Finding:
 
 
 def _dvc() -> Iterator[Finding]:
+    """Check DVC, which runs in a checkout only; if it is missing, so is an extra."""
+    if not IS_CHECKOUT or not is_installed("dvc"):
+        return
     command = [sys.executable, "-m", "dvc"]
     result = _output([*command, "status"])
     if result.returncode:

@@ -21,6 +21,7 @@ from pipeline.errors import ConfigError
 from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.code import code_digest
+from pipeline.run.extras import check_extra_of
 from pipeline.run.jobs import run_parts, run_shards
 from pipeline.run.settings import DecodeConfig, PipelineConfig, TestSetConfig, implementation
 
@@ -34,6 +35,8 @@ def decode(config: PipelineConfig) -> None:
     ensembles with a tokenizer of their own, vocabulary.json has the piece of every token id.
     """
     root, task = Path(config.io.root), config.task
+    if not _root(config).exists():  # otherwise all parts may be complete
+        check_extra_of(config.ensemble._target_, "stage decode")
     prepared = Prepared(root / "prepare" / task.name, task.source_language, task.target_language)
     chosen = chosen_ensembles(config.ensemble, root / "train" / task.name)
     code = code_digest("decode", *ensemble_functions(config.ensemble), *_plug_in(config.decode))

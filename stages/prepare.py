@@ -11,6 +11,7 @@ from pipeline.data.text.prepare import prepare_text
 from pipeline.run.application import run
 from pipeline.run.artifacts import write_manifest
 from pipeline.run.code import provenance
+from pipeline.run.extras import check_extra
 from pipeline.run.files import complete_folder
 from pipeline.run.settings import PipelineConfig
 
@@ -20,6 +21,8 @@ _log = logging.getLogger(__name__)
 def prepare(config: PipelineConfig) -> None:
     """Write {io.root}/prepare/{task.name}/, with a data card and a manifest."""
     data, task = config.data, config.task
+    if task.family == "speech" or data.units.name != "own":  # else there is nothing to cut
+        check_extra("train", "stage prepare")
     if data.check_paper_sizes:
         check_present(data, task)
     Path(data.downloads).mkdir(parents=True, exist_ok=True)

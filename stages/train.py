@@ -13,6 +13,7 @@ from pipeline.fairseq_bridge.training.learning_curve import gather_curves
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, PartFolder, Provenance
 from pipeline.run.code import code_digest
+from pipeline.run.extras import check_extra_of
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.jobs import run_parts
 from pipeline.run.settings import PipelineConfig, implementation, plain
@@ -26,6 +27,7 @@ def train(config: PipelineConfig) -> None:
     {io.root}/train/{task}.curves.csv holds the learning curves of all members.
     """
     root, task = Path(config.io.root), config.task.name
+    check_extra_of(config.train._target_, "stage train")
     seeds = {f"seed_{seed}": seed for seed in config.ensemble.seeds}
     trainer = implementation(config.train._target_, "train._target_")
     code = code_digest("train", trainer)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pipeline.run.extras import EXTRAS
 from pipeline.run.settings import ROOT
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -63,3 +64,19 @@ def _dependencies(name: str, extras: set[str]) -> list[Requirement]:
         if requirement.marker is None
         or any(requirement.marker.evaluate({"extra": extra}) for extra in (*extras, ""))
     ]
+
+
+def test_modules_of_an_extra_are_those_of_its_packages() -> None:
+    """An error names the extra that brings the missing module."""
+    distributions = packages_distributions()
+    for extra, modules in EXTRAS.items():
+        texts = _PROJECT["optional-dependencies"][extra]
+        listed = {canonicalize_name(Requirement(text).name) for text in texts}
+        brought = [{*map(canonicalize_name, distributions[module])} & listed for module in modules]
+        assert all(brought)
+        assert set().union(*brought) == listed
+
+
+def test_stages_after_decoding_need_neither_dvc_nor_mlflow() -> None:
+    base = {Requirement(text).name for text in _PROJECT["dependencies"]}
+    assert base & {"dvc", "mlflow", "torch", "scikit-learn"} == set()

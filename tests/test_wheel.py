@@ -6,14 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from setuptools import Distribution
 
 from pipeline.run.code import code_digest, declared_params
+from pipeline.run.extras import EXTRAS
 from pipeline.run.settings import CONF, DVC_YAML, IS_CHECKOUT, ROOT
+from tests.docs.pages import blocks
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +48,48 @@ def installed(contents: Mapping[str, Path], tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-def _run(installed: Path, folder: Path, *arguments: str) -> str:
-    """Run Python in a folder, with the files of the wheel in place of this checkout."""
-    result = subprocess.run(
+# Python runs this file at its start, and then finds no package of an extra.
+HIDE = f"""
+import sys
+
+class Finder:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, *arguments):
+        hidden = name.partition(".")[0] in {[*chain(*EXTRAS.values()), "dvc"]}
+        return None if hidden else self.finder.find_spec(name, *arguments)
+
+sys.meta_path = [Finder(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.fixture(scope="module")
+def without_extras(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("without_extras")
+    (folder / "sitecustomize.py").write_text(HIDE)
+    return folder
+
+
+def _run(folder: Path, path: Sequence[Path], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with the files of a wheel in place of this checkout."""
+    return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(installed)},
+        env={**os.environ, "PYTHONPATH": ":".join(map(str, path))},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+
+
+def _output(folder: Path, path: Sequence[Path], *arguments: str) -> str:
+    done = _run(folder, path, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_a_wheel_has_every_file_of_pipeline_and_stages(contents: Mapping[str, Path]) -> None:
@@ -88,7 +121,7 @@ def test_this_is_a_checkout() -> None:
 
 @pytest.mark.process
 def test_stages_run_from_another_folder_and_write_there(installed: Path, tmp_path: Path) -> None:
-    _run(installed, tmp_path, "-m", "stages.compose", "experiment=smoke")
+    _output(tmp_path, [installed], "-m", "stages.compose", "experiment=smoke")
     assert (tmp_path / "outputs" / "config" / "nmt_ende" / "resolved.yaml").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
 
@@ -104,6 +137,43 @@ def test_provenance_is_that_of_a_checkout_with_the_same_code(
         "print(*map(code_digest, {}), declared_params('train'), _git_hash(), sep='\\n', end='')"
     )
     stages = ("prepare", "train", "decode", "uncertainty", "metrics", "tables")
-    *digests, params, commit = _run(installed, tmp_path, "-c", code.format(stages)).splitlines()
+    printed = _output(tmp_path, [installed], "-c", code.format(stages))
+    *digests, params, commit = printed.splitlines()
     assert digests == [code_digest(stage) for stage in stages]
     assert (params, commit) == (str(declared_params("train")), "unknown")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("stage", ["prepare", "train", "decode", "plan"])
+def test_without_an_extra_a_stage_names_it(
+    stage: str, installed: Path, without_extras: Path, tmp_path: Path
+) -> None:
+    done = _run(tmp_path, [without_extras, installed], "-m", f"stages.{stage}")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: torch: not installed, but stage {stage} needs it. "
+        "Run pip install 'sequence-uncertainty[train]'.\n"
+    )
+
+
+@pytest.mark.process
+def test_without_extras_stores_become_metrics_and_tables(
+    installed: Path, without_extras: Path, tmp_path: Path
+) -> None:
+    """The example store of a page. A sweep, which would have a run of its own, is not tracked."""
+    path = [without_extras, installed]
+    (example,) = (
+        block.text
+        for block in blocks(ROOT / "docs" / "write_a_store.md")
+        if block.title == "write_toy.py"
+    )
+    _output(tmp_path, path, "-c", example, "toy.h5")
+    stores = ("io.store=toy.h5", "io.out=one,two", "uncertainty.beam=1")
+    quickly = ("metrics.resamples=0", "~report.figures")
+    line = "tracking: off, since mlflow is not installed"
+    printed = _output(tmp_path, path, "-m", "stages.metrics", "-m", *stores, *quickly)
+    assert printed.count(line) == 1
+    _output(tmp_path, path, "-m", "stages.tables", "io.out=two")
+    assert (tmp_path / "one" / "metrics" / "toy" / "cells.csv").is_file()
+    assert (tmp_path / "two" / "report" / "index.html").is_file()
+    assert {entry.name for entry in tmp_path.iterdir()} == {"toy.h5", "one", "two", "outputs"}

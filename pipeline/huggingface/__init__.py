@@ -7,6 +7,7 @@ import os
 from types import ModuleType
 
 from pipeline.errors import MachineError
+from pipeline.run.extras import install_command
 
 
 def import_transformers(module: str = "transformers") -> ModuleType:
@@ -23,7 +24,7 @@ def import_transformers(module: str = "transformers") -> ModuleType:
     except ModuleNotFoundError as error:
         raise MachineError(
             f"{error.name}: not installed, but needed for Hugging Face models. "
-            f"Run pip install '.[transformers]'."
+            f"Run {install_command('transformers')}."
         ) from None
     except OSError as error:
         # fairseq asks for torchaudio, and transformers loads it where it is installed.

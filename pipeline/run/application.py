@@ -24,6 +24,7 @@ from pipeline import tracking
 from pipeline.errors import ConfigError, PipelineError
 from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
+from pipeline.run.extras import extras_named
 from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.logs import kept_log
@@ -65,7 +66,7 @@ def run(
     """
     try:
         check_overrides(sys.argv[1:])
-    except ConfigError as error:
+    except PipelineError as error:
         _print_error(error)
         sys.exit(2)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
@@ -232,7 +233,8 @@ def _run_logged(stage: Stage, settings: PipelineConfig, lock: LockScope | None) 
     work = ".".join(name for name in (stage.__name__, task, settings.part) if name)
     root = Path(settings.io.root)
     try:
-        with kept_log(root / "logs" / f"{work}.log", _first_line(settings)):
+        log = kept_log(root / "logs" / f"{work}.log", _first_line(settings))
+        with log, extras_named(f"stage {stage.__name__}"):
             lock_file = None if lock is None else root / "hydra" / "locks" / work
             _run_locked(stage, settings, lock_file)
     except OSError as error:

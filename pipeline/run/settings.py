@@ -16,6 +16,7 @@ from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ConfigError
+from pipeline.run.extras import extras_named
 from pipeline.run.relations import check_relations, name_own_corpora
 from pipeline.run.schema import (
     DataConfig,
@@ -175,10 +176,15 @@ def plain(node: Any) -> Any:
 
 
 def implementation(dotted: str, key: str) -> Callable[..., Any]:
-    """Return the function that setting `key` names; ConfigError if it cannot be imported."""
+    """Return the function that setting `key` names.
+
+    Raises MachineError if it needs an extra that is not installed, ConfigError if it cannot be
+    imported for another reason.
+    """
     module_name, _, name = dotted.rpartition(".")
     try:
-        function = getattr(import_module(module_name), name)
+        with extras_named(f"{key}={dotted}"):
+            function = getattr(import_module(module_name), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{key}: must name an importable function, package.module.function "

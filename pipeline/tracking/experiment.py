@@ -8,14 +8,43 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+
 from pipeline.errors import MachineError
+from pipeline.run.extras import install_command, is_installed
 from pipeline.run.locks import exclusive_lock
+from pipeline.run.settings import PipelineConfig
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+_log = logging.getLogger(__name__)
+
+
+def is_tracked(config: PipelineConfig) -> bool:
+    """Whether runs are logged: tracking is enabled, and MLflow is installed.
+
+    If it is not, one warning says so, in a multirun by the process that starts the jobs.
+    """
+    if not config.tracking.enabled or is_installed("mlflow"):
+        return config.tracking.enabled
+    is_job = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    if not is_job:
+        _warn_once()
+    return False
+
+
+@cache
+def _warn_once() -> None:
+    _log.warning(
+        "tracking: off, since mlflow is not installed. Run %s, or set tracking=off.",
+        install_command("tracking"),
+    )
 
 
 @contextmanager

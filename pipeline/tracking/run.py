@@ -15,7 +15,12 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import IS_CHECKOUT, MACHINE_KEYS, ROOT, PipelineConfig
-from pipeline.tracking.experiment import metric_name, one_line_errors, open_experiment
+from pipeline.tracking.experiment import (
+    is_tracked,
+    metric_name,
+    one_line_errors,
+    open_experiment,
+)
 from pipeline.tracking.log import RunLog, ended
 from pipeline.tracking.sweep import sweep_parent
 
@@ -37,7 +42,7 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
     settings are logged as params, even those that the stage does not read: the metrics of two runs
     may differ because of the beam of their decodes. Raises MachineError if MLflow fails.
     """
-    if not config.tracking.enabled:
+    if not is_tracked(config):
         yield RunLog()
         return
     task, root = config.task.name, Path(config.io.root)
@@ -67,7 +72,7 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
 def open_parent(config: PipelineConfig) -> RunLog:
     """Return the run of the sweep that this job belongs to; outside a sweep it logs nothing."""
     parent = sweep_parent()
-    if parent is None or not config.tracking.enabled:
+    if parent is None or not is_tracked(config):
         return RunLog()
     client, _ = open_experiment(config.tracking.uri, Path(config.io.root), config.task.name)
     return RunLog(client, parent)

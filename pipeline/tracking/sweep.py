@@ -7,15 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from pipeline.errors import MachineError
-from pipeline.run.settings import MACHINE_KEYS
-from pipeline.tracking.experiment import one_line_errors, open_experiment
+from pipeline.run.settings import MACHINE_KEYS, PipelineConfig
+from pipeline.tracking.experiment import is_tracked, one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog
 
 _PARENT_FILE = "mlflow_parent_run.txt"
@@ -51,7 +51,7 @@ class SweepParent(Callback):
 
 
 def _parent(config: DictConfig, folder: Path) -> RunLog:
-    if not config.tracking.enabled:
+    if not is_tracked(cast(PipelineConfig, config)):
         return RunLog()
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name

@@ -41,6 +41,25 @@ def test_packages_are_compared_with_their_pins(
     assert (extra.subject, extra.level) == ("packages (train)", "note")
 
 
+def test_an_extra_is_not_expected_because_of_a_package_of_another_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extras = {"train": ("torch", "fairseq"), "transformers": ("torch", "more")}
+    pins = [f'{name}==1.0; extra == "{extra}"' for extra, names in extras.items() for name in names]
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: pins)
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "more" else "1.0")
+    train, transformers = doctor._packages()
+    assert (train.level, transformers.level) == ("ok", "note")
+    assert transformers.advice == "pip install 'sequence-uncertainty[transformers]'"
+
+
+@pytest.mark.parametrize("reason", ["wheel", "without DVC"])
+def test_dvc_is_examined_only_where_it_runs(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "IS_CHECKOUT", reason != "wheel")
+    monkeypatch.setattr(doctor, "is_installed", lambda name: reason == "wheel" or name != "dvc")
+    assert list(doctor._dvc()) == []
+
+
 def test_a_damaged_mlflow_store_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     path.write_bytes(b"not a database, though long enough to be taken for one" * 40)
@@ -66,7 +85,7 @@ def test_an_unreadable_lock_file_of_dvc_is_named_with_advice(
     (copy / ".dvc" / "tmp").mkdir()
     (copy / ".dvc" / "tmp" / "rwlock").touch()
     monkeypatch.setattr(doctor, "ROOT", copy)
-    fault = next(finding for finding in examine(tmp_path) if finding.subject == "DVC")
+    fault = next(doctor._dvc())
     assert (fault.level, "rwlock" in fault.what) == ("fault", True)
     assert fault.advice == "rm .dvc/tmp/rwlock while no dvc command runs"
 

@@ -14,7 +14,7 @@ from mlflow.entities import Run
 
 from pipeline.errors import MachineError
 from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
-from pipeline.tracking import metric_name, open_run
+from pipeline.tracking import experiment, metric_name, open_run
 from tests.conftest import CORES_OF_A_STAGE
 
 pytestmark = pytest.mark.process
@@ -134,6 +134,21 @@ def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
     with open_run(settings(tmp_path, "tracking=off"), "metrics") as log:
         log.metrics({"bleu": 1.0})
         log.artifacts(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_mlflow_tracking_is_off_and_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(experiment, "is_installed", lambda _: False)
+    experiment._warn_once.cache_clear()
+    for stage in ("uncertainty", "metrics"):
+        with open_run(settings(tmp_path), stage) as log:
+            log.metrics({"bleu": 1.0})
+    assert [record.getMessage() for record in caplog.records] == [
+        "tracking: off, since mlflow is not installed. "
+        "Run pip install 'sequence-uncertainty[tracking]', or set tracking=off."
+    ]
     assert list(tmp_path.iterdir()) == []
 
 
