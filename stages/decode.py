@@ -64,6 +64,7 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     ensembles = list(inputs.ensembles.values())
     members = [member for ensemble in ensembles for member in ensemble.members]
     check_weights(members)
+    inputs.check_sources(plan[0].test_set)
     remove_unused(derived_folder(Path(config.io.root) / "train" / config.task.name), members)
     report = _root(config) / "diversity.json"
     beside = {"ensemble.json": manifest(ensembles), report.name: diversity_report(inputs, report)}

@@ -156,7 +156,8 @@ def speech_card(
 ) -> str:
     """Write the card of a speech task as Markdown.
 
-    `training`: train and dev. `test`: name -> set. `absent`: name -> reason.
+    `training`: train and dev, as far as there are such sets. `test`: name -> set. `absent`: name ->
+    reason.
     """
     sets = [*training, *test.values()]
     count_names = dict.fromkeys(name for subset in sets for name in subset.counts)
@@ -169,7 +170,7 @@ def speech_card(
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in sets)),
         "## Sizes",
         "In the layout of the paper's table of speech corpora (apn-tab:asr), of the utterances "
-        "that have features. Utterances of one group, such as those of one speaker, tend to share "
+        "that have sound. Utterances of one group, such as those of one speaker, tend to share "
         "errors.",
         _table(
             (

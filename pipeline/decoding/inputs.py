@@ -57,9 +57,9 @@ class Prepared:
         return self.file(f"test/{name}.jsonl")
 
     def test_set_files(self, name: str) -> list[Path]:
-        """Paths of all files of a test set: its sentences and, for speech, their features."""
-        features = f"test/{name}.h5"
-        return [self.test_set(name), *([self.file(features)] if self.has(features) else [])]
+        """Paths of all files of a test set: its sentences and, for speech, their sound."""
+        sound = f"test/{name}.h5"
+        return [self.test_set(name), *([self.file(sound)] if self.has(sound) else [])]
 
     @property
     def subword_model(self) -> Path:
@@ -246,6 +246,17 @@ class Inputs:
                         f"(sha256 {sha256}, not {trained_with}). "
                         f"Run python -m stages.train again."
                     )
+
+    def check_sources(self, test_set: str) -> None:
+        """Raise ConfigError or DataError if a tokenizer does not take what was prepared.
+
+        Such as text for models of speech. The subwords of stage prepare need no check.
+        """
+        for ensemble in self.ensembles.values():
+            if ensemble.tokenizer is not None:
+                from pipeline.decoding.test_set import read_test_set
+
+                self.tokenizer(ensemble).source(read_test_set(self.prepared.test_set(test_set))[0])
 
     def _subword_model(self, part: Part, hypotheses: Path | None) -> Path | None:
         """The prepared subword model that cuts the lines of a text file; None for a store."""

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipeline.data.speech.waveforms import WaveformFile
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.corpus.utterances import UtteranceFile
 
@@ -111,8 +112,9 @@ class Dictionary(Protocol):
 class PreparedSentence:
     """One line of a prepared test set: detokenised texts and their subwords.
 
-    For speech, `source` is the name of the recording and `utterances` holds its frames. `group` and
-    `original` name what it comes from and the sentence that it is or was made from.
+    For speech, `source` is the name of the recording, and `utterances` holds its frames, or its
+    waveform for models that compute features of their own. `group` and `original` name what it
+    comes from and the sentence that it is or was made from.
     """
 
     id: int
@@ -122,7 +124,7 @@ class PreparedSentence:
     reference_subwords: list[str] | None
     group: str | None = None
     original: str | None = None
-    utterances: UtteranceFile | None = None
+    utterances: UtteranceFile | WaveformFile | None = None
 
     @property
     def expected_tokens(self) -> int:
@@ -140,7 +142,10 @@ class TestSetFile(Sequence[PreparedSentence]):
     """The sentences of a {role}.jsonl file in the order of their ids, read on access."""
 
     def __init__(
-        self, path: Path, line_offset: array[int], utterances: UtteranceFile | None
+        self,
+        path: Path,
+        line_offset: array[int],
+        utterances: UtteranceFile | WaveformFile | None,
     ) -> None:
         self._path = path
         self._line_offset = line_offset
@@ -174,12 +179,14 @@ class TestSetFile(Sequence[PreparedSentence]):
 def read_test_set(path: Path) -> TestSetFile:
     """Open and check a {role}.jsonl file; only the offsets of its lines are kept in memory.
 
-    For speech, {role}.h5 beside it holds the features. Raises DataError naming file and line if a
-    line is not a prepared sentence, if ids do not count from 0, or if the number of utterances
-    differs.
+    For speech, {role}.h5 beside it holds features or waveforms. Raises DataError naming file and
+    line if a line is not a prepared sentence, if ids do not count from 0, or if the number of
+    utterances differs.
     """
-    features = path.with_suffix(".h5")
-    utterances = UtteranceFile(features) if features.is_file() else None
+    sound = path.with_suffix(".h5")
+    utterances: UtteranceFile | WaveformFile | None = None
+    if sound.is_file():
+        utterances = (WaveformFile if WaveformFile.is_one(sound) else UtteranceFile)(sound)
     line_offset = array("q")
     offset = 0
     with path.open("rb") as file:
@@ -197,7 +204,7 @@ def read_test_set(path: Path) -> TestSetFile:
         raise DataError(f"{path}: no sentences. Run python -m stages.prepare again.")
     if utterances is not None and len(utterances) != len(line_offset):
         raise DataError(
-            f"{features}: must hold the {len(line_offset)} utterances of {path.name} "
+            f"{sound}: must hold the {len(line_offset)} utterances of {path.name} "
             f"(got {len(utterances)}). Run python -m stages.prepare again."
         )
     return TestSetFile(path, line_offset, utterances)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pipeline.data.speech.waveforms import WaveformFile
 from pipeline.decoding.test_set import Dictionary, PreparedSentence, Source, token_ids
+from pipeline.errors import DataError
 
 
 class Tokenizer(Protocol):
@@ -76,7 +78,15 @@ class SubwordTokenizer:
         return [int(token) for token in (dictionary.bos(), dictionary.pad(), dictionary.eos())]
 
     def source(self, sentence: PreparedSentence) -> Source:
-        """Token ids with EOS, or the frames of an utterance."""
+        """Token ids with EOS, or the frames of an utterance.
+
+        Raises DataError if waveforms were prepared instead of frames.
+        """
+        if isinstance(sentence.utterances, WaveformFile):
+            raise DataError(
+                f"{sentence.utterances.path}: has waveforms, for models that compute features of "
+                f"their own. Run python -m stages.prepare with data/units=learnt."
+            )
         if sentence.utterances is not None:
             return sentence.utterances.features(sentence.id)
         return self._ids(sentence.source_subwords, self.source_dictionary)

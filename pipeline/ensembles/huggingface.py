@@ -18,7 +18,7 @@ from pipeline.huggingface.folder import (
 from pipeline.run.files import digest, file_sha256
 
 LOADER = "pipeline.huggingface.loader.load"
-TOKENIZER = "pipeline.huggingface.tokenizer.load_tokenizer"
+TOKENIZER = "pipeline.huggingface.loader.load_tokenizer"
 # Settings that the probabilities of a member depend on.
 _IN_RESULT = ("prompt", "source_language", "target_language")
 

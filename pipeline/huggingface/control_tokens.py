@@ -53,13 +53,15 @@ def control_tokens(
     pad = _first_set(generation.pad_token_id, config.pad_token_id)
     single = [words[0] for words in generation.bad_words_ids or () if len(words) == 1]
     suppressed = {*single, *(generation.suppress_tokens or ()), *([] if pad is None else [pad])}
-    first = {*(generation.begin_suppress_tokens or ())}
+    # Padding may be EOS, which must stay possible.
+    suppressed = {token for token in suppressed if 0 <= token != eos}
+    first = {*(generation.begin_suppress_tokens or ())} - suppressed
     return ControlTokens(
         eos,
-        unk,
+        None if unk == eos else unk,  # tokenizers that need no unknown token name EOS
         start,
-        tuple(sorted(token for token in suppressed if 0 <= token != eos)),
-        tuple(sorted(first - suppressed)),
+        tuple(sorted(suppressed)),
+        tuple(sorted(first)),
     )
 
 

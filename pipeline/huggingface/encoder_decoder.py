@@ -100,7 +100,9 @@ class EncoderDecoderMember:
 class SpeechMember(EncoderDecoderMember):
     """A MemberModel of sources [sentence, frame, bin], which the model's own extractor makes.
 
-    Whisper takes 30 s, filled up with silence; others are filled up with NaN.
+    Sources of different length are filled up with NaN. Whisper takes a window of fixed length,
+    such as 30 s: to a shorter source, its last frame is added until the window is full, so that a
+    source can end with the first frame of silence.
     """
 
     def _max_source(self) -> int:
@@ -112,11 +114,21 @@ class SpeechMember(EncoderDecoderMember):
         """Encoder output [sentence, source, width] and mask [sentence, frame]."""
         source = source.to(device=self.device, dtype=self.model.dtype)
         mask = source[:, :, 0].isnan().logical_not().long()
-        frames = torch.nan_to_num(source, nan=0.0)
         encoder = self.model.get_encoder()
         if self.model.config.model_type == "whisper":
-            return encoder(frames.transpose(1, 2)).last_hidden_state, mask
-        return encoder(frames, attention_mask=mask).last_hidden_state, mask
+            frame = torch.arange(self.max_source_tokens, device=self.device)
+            frame = torch.minimum(frame, mask.sum(dim=1, keepdim=True) - 1)
+            window = source[torch.arange(len(source), device=self.device)[:, None], frame]
+            return encoder(window.transpose(1, 2)).last_hidden_state, mask
+        # Convolutions see what fills up a source, so that only sources of one length run together.
+        length = mask.sum(dim=1)
+        hidden: list[Tensor] = [source] * len(source)
+        for n_frame in length.unique().tolist():
+            (rows,) = torch.where(length == n_frame)
+            encoded = encoder(source[rows, :n_frame]).last_hidden_state
+            for row, output in zip(rows.tolist(), encoded, strict=True):
+                hidden[row] = output
+        return torch.nn.utils.rnn.pad_sequence(hidden, batch_first=True), mask
 
     def _decoded(self, state: _State, prefix: Tensor, use_cache: bool) -> Any:
         if self.model.config.model_type != "whisper":

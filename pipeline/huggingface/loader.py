@@ -1,7 +1,8 @@
-"""Load Hugging Face models as members."""
+"""Load Hugging Face models as members, and their tokenizers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,23 @@ from pipeline.errors import DataError, MachineError
 from pipeline.huggingface import import_transformers
 from pipeline.huggingface.causal import CausalMember
 from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMember
-from pipeline.huggingface.tokenizer import SPEECH_MODELS, HuggingFaceTokenizer
+from pipeline.huggingface.speech import SpeechTokenizer
+from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
+
+_SPEECH_MODELS = ("whisper", "speech_to_text")
+
+
+def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
+    """The tokenizer of a member, from the settings in its description.
+
+    That of the first member cuts texts, and encodes audio, for all members of an ensemble.
+    """
+    model: Mapping[str, Any] = member.description["model"]
+    settings = model["settings"]
+    languages = settings["source_language"], settings["target_language"]
+    is_speech = model["_name"] in _SPEECH_MODELS
+    tokenizer = SpeechTokenizer if is_speech else HuggingFaceTokenizer
+    return tokenizer(Path(member.description["folder"]), settings["prompt"], languages)
 
 
 def load(
@@ -28,7 +45,8 @@ def load(
     folder = Path(member.description["folder"])
     config = tokenizer.config
     wrap: Any = EncoderDecoderMember
-    if config.model_type in SPEECH_MODELS:
+    if isinstance(tokenizer, SpeechTokenizer):
+        tokenizer.check_same_input(load_tokenizer(member))
         auto, wrap = transformers.AutoModelForSpeechSeq2Seq, SpeechMember
     elif config.is_encoder_decoder:
         auto = transformers.AutoModelForSeq2SeqLM

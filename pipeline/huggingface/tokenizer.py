@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface import import_transformers
@@ -12,7 +15,6 @@ from pipeline.huggingface.control_tokens import ControlTokens, control_tokens
 from pipeline.huggingface.languages import is_language_last, language_token, set_languages
 
 SOURCE, TARGET = "{source}", "{target}"
-SPEECH_MODELS = ("whisper", "speech_to_text")
 
 
 class HuggingFaceTokenizer:
@@ -77,16 +79,15 @@ class HuggingFaceTokenizer:
         """Token ids that the tokenizer leaves out of texts."""
         return [token for token in self._tokenizer.all_special_ids if token < self.vocab_size]
 
-    def source(self, sentence: Any) -> Sequence[int]:
+    def source(self, sentence: Any) -> Sequence[int] | NDArray[np.float32]:
         """Token ids of the source text in the prompt, with the model's control tokens.
 
-        Raises ConfigError if the model or the test set is one of speech.
+        Raises ConfigError if the test set is one of speech.
         """
-        if sentence.utterances is not None or self.config.model_type in SPEECH_MODELS:
+        if sentence.utterances is not None:
             raise ConfigError(
-                "ensemble=huggingface: models of speech are decoded from Python only, with "
-                "SpeechMember, since stage prepare does not keep audio. Choose a model of text and "
-                "a task of translation."
+                f"ensemble=huggingface: {self._tokenizer.name_or_path} is a model of text, and the "
+                f"test sets are speech. Choose models of speech, or a task of translation."
             )
         if not sentence.source.strip():
             return []
@@ -123,22 +124,12 @@ class HuggingFaceTokenizer:
 
     def _start(self, generation: Any) -> tuple[int, ...] | None:
         """The tokens that every prefix begins with, where the tokenizer knows them."""
-        if self.config.model_type == "whisper":
-            return tuple(map(int, self._tokenizer.prefix_tokens))
         language = language_token(self._tokenizer)
         if language is not None:
             if is_language_last(self._tokenizer):
                 return (language,)
             generation.forced_bos_token_id = language
         return None
-
-
-def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
-    """The tokenizer of an ensemble, from the settings in the description of its first member."""
-    settings: Mapping[str, Any] = member.description["model"]["settings"]
-    folder = Path(member.description["folder"])
-    languages = settings["source_language"], settings["target_language"]
-    return HuggingFaceTokenizer(folder, settings["prompt"], languages)
 
 
 def _generation_config(folder: Path, config: Any) -> Any:

@@ -212,9 +212,9 @@ def _check_units(config: PipelineConfig) -> None:
             )
     if units.name == "learnt":
         return
-    if config.task.family == "speech":
+    if units.name == "imported" and config.task.family == "speech":
         raise ConfigError(
-            f"data.units: must be learnt if task.family is speech (got {units.name})."
+            "data.units: must be learnt or own if task.family is speech (got imported)."
         )
     if list(config.ensemble.seeds):
         raise ConfigError(
@@ -238,15 +238,20 @@ def _check_units(config: PipelineConfig) -> None:
 
 def _check_speech(config: PipelineConfig) -> None:
     speech = config.data.speech
-    if speech.train and "SYNTHETIC" in speech.corpus:
-        raise ConfigError(
-            f"data.speech.corpus: must name the corpus of data.speech.train (got {speech.corpus})."
-        )
-    for name in ("dev", "test", "test_other"):
+    # Where nothing is trained, the diversity of members is measured on dev.
+    has_own_models = config.data.units.name == "own"
+    for name in ("test", "test_other") if has_own_models else ("dev", "test", "test_other"):
         if not speech.train and speech[name]:  # type: ignore[index]
             raise ConfigError(
-                f"data.speech.{name}: must be empty if data.speech.train is (got {speech[name]})."  # type: ignore[index]
+                f"data.speech.{name}: must be empty if data.speech.train is (got {speech[name]}). "  # type: ignore[index]
+                f"Set data.speech.train, or list your speech as a test set of kind files."
             )
+    if (speech.train or speech.dev) and "SYNTHETIC" in speech.corpus:
+        setting = "train" if speech.train else "dev"
+        raise ConfigError(
+            f"data.speech.corpus: must name the corpus of data.speech.{setting} "
+            f"(got {speech.corpus})."
+        )
     if speech.shortest_seconds > speech.longest_seconds:
         raise ConfigError(
             f"data.speech.shortest_seconds: must be at most data.speech.longest_seconds="

@@ -14,24 +14,33 @@ from pipeline.data.speech.prepared import (
     write_training_set,
 )
 from pipeline.data.speech.sets import SpeechSource, make_speech_sets
-from pipeline.data.task_subwords import write_learnt_model
+from pipeline.data.task_subwords import Words, write_learnt_model
 from pipeline.run.settings import PipelineConfig, TaskConfig
 
 
 def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, Any]]:
-    """Fill the folder of a speech task; returns its data card, and facts for its manifest."""
+    """Fill the folder of a speech task; returns its data card, and facts for its manifest.
+
+    With `data.units` own, there are neither subwords nor a training set, and sets hold waveforms.
+    """
     task, speech = config.task, config.data.speech
     source = SpeechSource(config.data, config.seed, task.source_language)
     # Before the test sets are downloaded or synthesised, so that an unsuitable size stops early.
-    model = learn_speech_subwords(speech, source.train)
+    model = learn_speech_subwords(speech, source.train) if source.is_trained_on else Words()
     sets = make_speech_sets(source, task)
-    transcripts = (model.subwords(row.reference or "") for row in sets.train.utterances)
-    write_learnt_model(folder, model, [task.target_language], transcripts)
-    training = [
-        write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, model)
-        for split, name, corpus in (("train", "train", sets.train), ("valid", "dev", sets.dev))
-    ]
-    write_test_set(folder, "dev", sets.dev, speech, model)
+    training = []
+    if sets.dev is not None:
+        if not isinstance(model, Words):
+            transcripts = (model.subwords(row.reference or "") for row in source.train.utterances)
+            write_learnt_model(folder, model, [task.target_language], transcripts)
+            training = [
+                write_training_set(folder / "fairseq" / f"{split}.h5", name, corpus, speech, model)
+                for split, name, corpus in (
+                    ("train", "train", source.train), ("valid", "dev", sets.dev)
+                )
+            ]  # fmt: skip
+        dev = write_test_set(folder, "dev", sets.dev, speech, model)
+        training = training or [dev]
     test = {
         name: write_test_set(folder / "test", name, corpus, speech, model)
         for name, corpus in sets.test.items()

@@ -1,4 +1,4 @@
-"""Write a speech corpus as features, target tokens and rows of a test set."""
+"""Write a speech corpus as features (or waveforms), target tokens and rows of a test set."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import string
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,8 +23,9 @@ from pipeline.data.speech.audio import (
     writing_features,
 )
 from pipeline.data.speech.corpus import NOT_SCORED, SpeechCorpus, Utterance
+from pipeline.data.speech.waveforms import Waveform, count_frames, writing_waveforms
 from pipeline.data.subwords import SentencePieceModel
-from pipeline.data.task_subwords import learn_subwords, learn_words
+from pipeline.data.task_subwords import Words, learn_subwords, learn_words
 from pipeline.data.text.test_sets import Row
 from pipeline.errors import DataError
 from pipeline.run.progress import progress
@@ -108,36 +110,37 @@ def write_test_set(
     name: str,
     corpus: SpeechCorpus,
     speech: SpeechDataConfig,
-    model: SentencePieceModel,
+    model: SentencePieceModel | Words,
 ) -> PreparedSet:
     """Write {name}.h5 and {name}.jsonl, with a row for every utterance.
+
+    With `Words`, {name}.h5 holds waveforms, of which the models compute their own features.
 
     Groups are named after the corpus, so that no other corpus has them unless it says so. Originals
     are named after the set and the number of the row, because two speakers may talk in the same
     segment. Faulty audio has no frames. Raises DataError if all audio is faulty.
     """
-    settings = FeatureSettings(speech.sampling_rate_hz, speech.feature_bins)
-    vocabulary = set(model.vocabulary())
+    has_own_models = isinstance(model, Words)
+    vocabulary = None if isinstance(model, Words) else set(model.vocabulary())
     groups_of = corpus.groups_of or corpus.name
     tally = _Tally(corpus, name)
     path = folder / f"{name}.jsonl"
     with (
-        writing_features(folder / f"{name}.h5", settings, with_tokens=False) as file,
+        _writing_sound(folder / f"{name}.h5", speech, has_own_models) as write,
         path.open("w", encoding="utf-8", newline="\n") as rows,
     ):
         for number, (utterance, audio) in enumerate(_read(corpus, speech, name)):
             tally.note(utterance, audio)
-            frames = np.zeros((0, settings.bins), dtype=np.float32)
+            n_frame = write(audio.samples if audio.fault is None else audio.samples[:0])
             if audio.fault is None:
-                frames = features(audio.samples, settings)
-                tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, len(frames))
-            file.add(frames)
+                tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, n_frame)
             reference = utterance.reference
             subwords = None if reference is None else model.subwords(reference)
             tally.counts["without_reference"] += reference is None
-            tally.counts["unknown_reference_pieces"] += sum(
-                subword not in vocabulary for subword in subwords or []
-            )
+            if vocabulary is not None:
+                tally.counts["unknown_reference_pieces"] += sum(
+                    subword not in vocabulary for subword in subwords or []
+                )
             row = SpeechRow(
                 number,
                 utterance.source,
@@ -146,10 +149,38 @@ def write_test_set(
                 reference_pieces=subwords,
                 group=None if utterance.group is None else f"{groups_of}:{utterance.group}",
                 original=f"{name}:{number}",
-                n_frame=len(frames),
+                n_frame=n_frame,
             )
             rows.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
     return tally.result()
+
+
+@contextmanager
+def _writing_sound(
+    path: Path, speech: SpeechDataConfig, as_waveforms: bool
+) -> Iterator[Callable[[Waveform], int]]:
+    """Write the samples of utterances, or their features; the function returns their frames."""
+    rate_hz = speech.sampling_rate_hz
+    if as_waveforms:
+        with writing_waveforms(path, rate_hz) as add:
+
+            def write_waveform(samples: Waveform) -> int:
+                add(samples)
+                return count_frames(len(samples), rate_hz)
+
+            yield write_waveform
+        return
+    settings = FeatureSettings(rate_hz, speech.feature_bins)
+    with writing_features(path, settings, with_tokens=False) as file:
+
+        def write_features(samples: Waveform) -> int:
+            frames = np.zeros((0, settings.bins), dtype=np.float32)
+            if len(samples):
+                frames = features(samples, settings)
+            file.add(frames)
+            return len(frames)
+
+        yield write_features
 
 
 def _token_ids(model: SentencePieceModel) -> Callable[[str], int]:
@@ -202,7 +233,7 @@ class _Tally:
             self.faults[utterance.source] = audio.fault
 
     def keep(self, utterance: Utterance, seconds: float, n_frame: int) -> None:
-        """Count an utterance that has features."""
+        """Count an utterance that has sound."""
         self.counts["utterances"] += 1
         self.counts["frames"] += n_frame
         self._seconds += seconds
@@ -213,7 +244,7 @@ class _Tally:
             self._words += len(utterance.reference.split())
 
     def result(self) -> PreparedSet:
-        """Summarise the set; raises DataError if no utterance has features."""
+        """Summarise the set; raises DataError if no utterance has sound."""
         n_utterance = self.counts["utterances"]
         self.counts.update(self.faults.values())
         if not n_utterance:

@@ -28,10 +28,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SpeechSets:
-    """The corpora of a task. `test`: name -> corpus. `absent`: name -> why there is no such set."""
+    """The corpora of a task besides that of training; `dev` is None if there is none.
 
-    train: SpeechCorpus
-    dev: SpeechCorpus
+    `test`: name -> corpus. `absent`: name -> why there is no such set.
+    """
+
+    dev: SpeechCorpus | None
     test: dict[str, SpeechCorpus]
     absent: dict[str, str]
 
@@ -41,7 +43,7 @@ def make_speech_sets(source: SpeechSource, task: TaskConfig) -> SpeechSets:
 
     Raises DataError or MachineError if a corpus is not available.
     """
-    sets = SpeechSets(source.train, source.dev(), {}, {})
+    sets = SpeechSets(source.dev(), {}, {})
     for name, test_set in task.test_sets.items():
         kind = KINDS_OF_TEST_SETS["speech", test_set.kind]
         assert kind.corpus is not None
@@ -63,6 +65,7 @@ class SpeechSource:
         self.speech = data.speech
         self.seed = seed
         self.is_synthetic = not data.speech.train
+        self.is_trained_on = data.units.name == "learnt"
         self._held_out = {"train"}
         self._held_out |= {"dev"} if not self.speech.dev else set()
         self._held_out |= {"test"} if self.speech.test is None else set()
@@ -84,12 +87,17 @@ class SpeechSource:
             return corpus
         return _sampled(corpus, max_utterances, f"{self.seed}:train")
 
-    def dev(self) -> SpeechCorpus:
-        """Return the dev set."""
+    def dev(self) -> SpeechCorpus | None:
+        """Return the dev set; None if nothing is trained and the user has none."""
         max_utterances = self.data.dev_sentences
-        if self.is_synthetic:
+        if self.speech.dev:
+            corpus = self.read(*self.speech.dev)
+        elif not self.is_synthetic:
+            corpus = self._users_part("dev")
+        elif self.is_trained_on:
             return self._commands("dev", max_utterances)
-        corpus = self.read(*self.speech.dev) if self.speech.dev else self._users_part("dev")
+        else:
+            return None
         return _sampled(corpus, max_utterances, f"{self.seed}:dev")
 
     def test(self) -> SpeechCorpus:
@@ -110,7 +118,8 @@ class SpeechSource:
         """Return the utterances of the training corpora whose words hash to a part.
 
         The utterances of a part that has a corpus of its own go to the training set. What the
-        reader left out is recorded with the training set, and not once per part.
+        reader left out is recorded with the training set, and not once per part; if nothing is
+        trained, with each part.
         """
         corpus = self._users_corpus
         kept = []
@@ -118,7 +127,7 @@ class SpeechSource:
             drawn = part_of(utterance.reference or utterance.source)
             if (drawn if drawn in self._held_out else "train") == part:
                 kept.append(utterance)
-        left_out = corpus.left_out if part == "train" else {}
+        left_out = corpus.left_out if part == "train" or not self.is_trained_on else {}
         return replace(corpus, utterances=kept, left_out=left_out)
 
     @cached_property
@@ -160,7 +169,9 @@ def meetings_corpus(test_set: TestSetConfig, source: SpeechSource) -> SpeechCorp
     data, name = source.data, test_set.corpus
     if source.speech.ami is not None:
         return read_speech(Path(source.speech.ami), name, source.language)
-    trained = {utterance.reference for utterance in source.train.utterances}
+    trained: set[str | None] = set()
+    if source.is_trained_on:
+        trained = {utterance.reference for utterance in source.train.utterances}
     return dialogue_corpus(data, data.test_sentences, source.seed, name, source.espeak, trained)
 
 

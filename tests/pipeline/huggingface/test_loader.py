@@ -13,7 +13,7 @@ import transformers
 from pipeline.ensembles.ensemble import load_member
 from pipeline.ensembles.huggingface import huggingface_members
 from pipeline.errors import DataError
-from pipeline.huggingface.tokenizer import load_tokenizer
+from pipeline.huggingface.loader import load_tokenizer
 from tests.pipeline.huggingface.folders import save_causal, save_marian
 
 SETTINGS: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import tokenizers
@@ -182,11 +182,3 @@ def test_what_generate_suppresses_is_suppressed() -> None:
     tokens = control_tokens(seq2seq(), generation, "mine")
     assert tokens.at(0) == (1, 4, 7, 2, 8)
     assert tokens.at(1) == (1, 4, 7)
-
-
-def test_speech_is_refused_by_name(tmp_path: Path) -> None:
-    folder = write(tmp_path, "$A </s>", seq2seq(), decoder_start_token_id=PAD)
-    tokenizer = HuggingFaceTokenizer(folder, None, NO_LANGUAGES)
-    utterance = PreparedSentence(0, "a.wav", None, [], None, utterances=cast(Any, object()))
-    with pytest.raises(ConfigError, match="models of speech are decoded from Python only"):
-        tokenizer.source(utterance)

@@ -101,7 +101,7 @@ _DICTIONARIES = ("data.units.source_dictionary=a", "data.units.target_dictionary
         ),
         (
             [*_IMPORTED, "task=asr", "data.units.codes=a", *_DICTIONARIES],
-            r"data\.units: must be learnt if task\.family is speech \(got imported\)",
+            r"data\.units: must be learnt or own if task\.family is speech \(got imported\)",
         ),
         (
             [*_IMPORTED, "data.units.codes=a", *_DICTIONARIES, "data.source=files", "data.test=x"],
