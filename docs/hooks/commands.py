@@ -12,13 +12,17 @@ from mkdocs.structure.files import File, Files
 
 from pipeline.run.code import declared_params
 from pipeline.run.settings import ROOT
+from stages.__main__ import STAGES
 
 _STAGES_INTRODUCTION = """# Commands
 
 ## Stages
 
-`python -m stages.NAME [OVERRIDE ...]` runs one stage. Overrides have the form `GROUP=OPTION` or
-`KEY=VALUE` and refer to the [settings](settings.md). All stages accept these options:
+`python -m stages.NAME [OVERRIDE ...]` runs one stage. Where the package is installed,
+`sequence-uncertainty NAME [OVERRIDE ...]` does the same, and `sequence-uncertainty --help` lists
+the stages. After `eval "$(sequence-uncertainty -sc install=bash)"`, the tab key completes stages,
+groups, options and keys in bash. Overrides have the form `GROUP=OPTION` or `KEY=VALUE` and refer to
+the [settings](settings.md). All stages accept these options:
 
 | option | effect |
 |---|---|
@@ -42,9 +46,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page() -> str:
     """Return the page in Markdown: stages, make targets, other programs."""
     parts = [_STAGES_INTRODUCTION]
-    for path in sorted((ROOT / "stages").glob("*.py")):
-        if path.stem != "__init__":
-            parts += _stage(path.stem)
+    for stage in STAGES:
+        parts += _stage(stage)
     parts += ["## make", _code(_output(["make", "--no-print-directory", "help"]))]
     for program in _PROGRAMS:
         command = " ".join(("python -m", *program))

@@ -10,12 +10,9 @@ from collections import Counter
 from tempfile import TemporaryDirectory
 
 from pipeline.run.settings import ROOT
+from stages.__main__ import STAGES
 from tests.bench.measurement import Measurement, alternating_seconds
 
-STAGES = (
-    *("compose", "prepare", "train", "decode", "uncertainty", "metrics", "tables"),
-    *("sweep", "plan"),
-)
 TARGET = "<= 5"
 N_HEAVIEST = 3
 _IMPORT = re.compile(r"import time: +(\d+) \| +\d+ \| +([^.\s]+)")

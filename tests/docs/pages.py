@@ -19,7 +19,10 @@ PAGES = [
 ]
 # A block without a language holds shell commands.
 SHELL = ("", "sh")
-_PROGRAMS = ("python", "make", "dvc", "mkdocs", "pytest", "ruff", "mypy", "pre-commit", "sacrebleu")
+_PROGRAMS = (
+    *("python", "sequence-uncertainty", "make", "dvc", "mkdocs"),
+    *("pytest", "ruff", "mypy", "pre-commit", "sacrebleu"),
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import yaml
 
 from pipeline.run.overrides import check_overrides
 from pipeline.run.settings import ROOT
+from stages.__main__ import STAGES
 from tests.docs.pages import PAGES, SHELL, blocks, commands
 from tests.docs.test_sessions import SESSIONS
 from tests.docs.test_your_own_language_pair import PAGE as LANGUAGE_PAIR
@@ -58,6 +59,14 @@ def _stage(words: tuple[str, ...]) -> None:
     flags = [argument for argument in arguments if argument.startswith("-")]
     assert not {*flags} - {"-m", "--multirun"} or arguments == ["--help"]
     check_overrides(arguments)
+
+
+def _console_script(words: tuple[str, ...]) -> None:
+    stage, *arguments = words[1:]
+    if stage in STAGES:
+        _stage(("python", "-m", f"stages.{stage}", *arguments))
+    else:
+        assert words[1:] in [("--help",), ("-sc", "install=bash")]
 
 
 def _make(words: tuple[str, ...]) -> None:
@@ -115,6 +124,7 @@ def _pytest(words: tuple[str, ...]) -> None:
 
 CHECKS = {
     "stage": _stage,
+    "sequence-uncertainty": _console_script,
     "module": _help,
     "dvc": _dvc,
     "environment": _environment,
