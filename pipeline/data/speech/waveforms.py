@@ -77,10 +77,14 @@ class WaveformFile:
 
     @staticmethod
     def is_one(path: Path) -> bool:
-        """Whether the file holds waveforms, rather than features."""
+        """Whether the file holds waveforms, rather than features or nothing that can be read."""
         import h5py
 
-        return h5py.is_hdf5(path) and _SAMPLE in h5py.File(path, "r")
+        try:
+            with h5py.File(path, "r") as file:
+                return _SAMPLE in file
+        except OSError:
+            return False
 
     def __len__(self) -> int:
         return len(self.n_frame)

@@ -60,6 +60,17 @@ def test_name_of_a_task_is_one_of_a_folder(name: str) -> None:
     assert composed_settings("task.name='en-日本_2'").task.name == "en-日本_2"
 
 
+def test_speech_of_ones_own_models_needs_no_training_corpus() -> None:
+    own = ("task=asr", "data/units=own", "ensemble=huggingface", "data.speech.corpus=mine")
+    assert composed_settings(*own, "data.speech.dev=[x]").data.speech.dev == ["x"]
+    with pytest.raises(ConfigError, match=r"speech\.test: must be empty .* of kind files"):
+        composed_settings(*own, "data.speech.test=x")
+    with pytest.raises(ConfigError, match=r"speech\.dev: must be empty if data\.speech\.train is"):
+        composed_settings("task=asr", "data.speech.dev=[x]")
+    with pytest.raises(ConfigError, match=r"corpus: must name the corpus of data\.speech\.dev"):
+        composed_settings(*own[:-1], "data.speech.dev=[x]")
+
+
 def test_baseline_is_in_domain() -> None:
     tested = next(iter(composed_settings().task.test_sets))
     key = f"task.test_sets.{tested}.in_domain"
