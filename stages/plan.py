@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hydra.core.hydra_config import HydraConfig
 
+from pipeline.errors import ConfigError
 from pipeline.run.application import run
 from pipeline.run.settings import PipelineConfig, plain
 
@@ -19,13 +20,23 @@ if TYPE_CHECKING:
 
 
 def plan(config: PipelineConfig) -> None:
-    """Print the plan of a task on plan.devices devices of plan.hardware."""
+    """Print the plan of a task on plan.devices devices of plan.hardware.
+
+    Raises ConfigError if an ensemble has models that are not those of group `model`.
+    """
+    from pipeline.ensembles import planned_ensembles
     from pipeline.plan.costs import model_costs
     from pipeline.plan.hardware import Lengths
     from pipeline.plan.sizes import baseline_size, set_sizes, target_share
     from pipeline.plan.table import plan_text
     from pipeline.plan.work import all_work
 
+    for ensemble in planned_ensembles(config.ensemble, config.train).by_name.values():
+        if ensemble.tokenizer is not None:
+            raise ConfigError(
+                f"ensemble {ensemble.name}: its cost cannot be estimated, since only the models of "
+                f"group model can be planned. Decode one small test set and multiply its time."
+            )
     is_speech = config.task.family == "speech"
     data = config.data.speech if is_speech else config.data
     sizes, from_prepared = set_sizes(config)

@@ -24,14 +24,15 @@ _log = logging.getLogger(__name__)
 def train(config: PipelineConfig) -> None:
     """Write one part per seed to {io.root}/train/{task}: weights, average, model.json, curve.csv.
 
-    {io.root}/train/{task}.curves.csv holds the learning curves of all members.
+    {io.root}/train/{task}.curves.csv holds the learning curves of all members. Ensembles of models
+    that are trained elsewhere have no seeds; both then have no members.
     """
     root, task = Path(config.io.root), config.task.name
     check_extra_of(config.train._target_, "stage train")
     seeds = {f"seed_{seed}": seed for seed in config.ensemble.seeds}
     trainer = implementation(config.train._target_, "train._target_")
     code = code_digest("train", trainer)
-    files = _prepared_files(root / "prepare" / task)
+    files = _prepared_files(root / "prepare" / task) if seeds else {}
     settings = [plain(config.train), plain(config.model)]
     parts = {
         name: Provenance("train", code, digest(*settings, seed), files)
@@ -71,6 +72,8 @@ def _prepared_files(folder: Path) -> dict[str, str]:
 
 
 def _train_all(config: PipelineConfig, folder: PartFolder, resume: Path) -> None:
+    if not folder.parts:
+        _log.info("ensemble.seeds: [], so that nothing is trained")
     trained = run_parts(config, folder)
     shutil.rmtree(resume, ignore_errors=True)
     curves = {name: folder.root / name / "curve.csv" for name in folder.parts}

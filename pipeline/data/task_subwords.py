@@ -183,12 +183,15 @@ class OwnSubwords:
         """Map each language to words."""
         return dict.fromkeys(languages, Words())
 
-    def source_vocabulary(self) -> Sequence[str]:
-        """There is none."""
-        return []
+    def source_vocabulary(self) -> Sequence[str] | None:
+        """There is none, so that no subword is unknown."""
+        return None
 
     def write(self, folder: Path) -> None:
-        """Write nothing."""
+        """Write a note in place of training data, since stage train depends on that folder."""
+        (folder / "fairseq").mkdir()
+        note = "Nothing is trained: the models bring their own tokenizer.\n"
+        (folder / "fairseq" / "README").write_text(note, encoding="utf-8", newline="\n")
 
 
 TaskSubwords = LearntSubwords | ImportedSubwords | OwnSubwords

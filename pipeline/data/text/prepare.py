@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,7 +52,7 @@ def prepare_text(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, A
         for name, rows in sets.items():
             write_rows(folder / "test" / f"{name}.jsonl", rows)
         subsets = text_subsets(parallel)
-    set_counts = _set_counts(sets, parallel, set(subwords.source_vocabulary()))
+    set_counts = _set_counts(sets, parallel, subwords.source_vocabulary())
     corpora = [parallel.text.main, *(own.corpus for own in parallel.own.values())]
     facts = {
         "task": task.name,
@@ -120,12 +120,14 @@ def _write_splits(
 
 
 def _set_counts(
-    sets: dict[str, list[Row]], parallel: ParallelData, vocabulary: set[str]
+    sets: dict[str, list[Row]], parallel: ParallelData, vocabulary: Sequence[str] | None
 ) -> dict[str, dict[str, int | None]]:
     """Count the rows, groups, left-out sentences, source subwords and unknown ones of each set.
 
-    The number of groups is None if they are not known.
+    The number of groups is None if they are not known, and that of unknown subwords if there is no
+    vocabulary.
     """
+    known = None if vocabulary is None else {*vocabulary}
     counts = {}
     for name, rows in sets.items():
         subwords = [subword for row in rows for subword in row.source_pieces]
@@ -136,7 +138,9 @@ def _set_counts(
             "groups": count_groups(rows),
             "left_out": n_sentence - len(rows),
             "source_pieces": len(subwords),
-            "unknown_source_pieces": sum(subword not in vocabulary for subword in subwords),
+            "unknown_source_pieces": (
+                None if known is None else sum(subword not in known for subword in subwords)
+            ),
         }
         _log.info("test set %s: %s", name, counts[name])
     return counts
