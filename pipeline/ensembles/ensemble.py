@@ -172,7 +172,9 @@ def manifest(ensembles: Sequence[Ensemble]) -> list[dict[str, Any]]:
 
 
 def _member_entry(member: Member) -> dict[str, Any]:
-    return {
+    # The name of a model's folder, or on the hub with its commit.
+    origin = member.description.get("origin")
+    return ({} if origin is None else {"origin": origin}) | {
         "name": member.name,
         "checkpoints": dict(member.made_from),
         "sha256": member.sha256,

@@ -1,20 +1,21 @@
-"""Members made from Hugging Face models, and from one such model with several adapters."""
+"""Members made from Hugging Face models, or from one of them with adapters or dropout masks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.ensembles.ensemble import Member
+from pipeline.ensembles.ensemble import DropoutMask, Member
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface.folder import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
     ModelFolder,
-    model_path,
-    read_folder,
+    find_model,
 )
+from pipeline.huggingface.tokenizer_digest import tokenizer_sha256
 from pipeline.run.files import digest, file_sha256
 
 LOADER = "pipeline.huggingface.loader.load"
@@ -24,34 +25,55 @@ _IN_RESULT = ("prompt", "source_language", "target_language")
 
 
 def huggingface_members(name: str, settings: Mapping[str, Any]) -> list[Member]:
-    """One member per model of `settings.models`, or one per adapter of the only model.
+    """One member per model of `settings.models`, or one per adapter or mask of the only model.
 
     name: of the ensemble. Raises ConfigError if a folder does not exist or settings do not fit,
     DataError if a model cannot be read.
     """
     where = f"settings.models of ensemble {name}"
-    download = settings["allow_download"], settings["revision"]
-    folders = [read_folder(model_path(model, *download, where)) for model in settings["models"]]
+    models = [find_model(each, settings["allow_download"], where) for each in settings["models"]]
     adapters = [Path(adapter) for adapter in settings["adapters"]]
-    if adapters and len(folders) != 1:
+    n_mask = settings["members"]
+    if adapters and n_mask is not None:
         raise ConfigError(
-            f"{where}: must be one model if adapters is set (got {len(folders)}). Adapters change "
-            f"one model."
+            f"settings.members of ensemble {name}: must be null if adapters is set (got {n_mask}). "
+            f"Choose adapters or dropout masks."
         )
-    pairs: list[tuple[ModelFolder, Path | None]] = [(folder, None) for folder in folders]
+    for setting in ("adapters", "members"):
+        if settings[setting] and len(models) != 1:
+            raise ConfigError(
+                f"{where}: must be one model if {setting} is set (got {len(models)}). Adapters and "
+                f"dropout masks change one model."
+            )
     if adapters:
-        pairs = [(folders[0], adapter) for adapter in adapters]
-    return [
-        _member(f"{name}_{index}", folder, adapter, settings)
-        for index, (folder, adapter) in enumerate(pairs, 1)
+        runs = [path.name for path in adapters]
+        made = [_member(models[0], adapter, settings) for adapter in adapters]
+    else:
+        runs = [model.name.partition("@")[0].rpartition("/")[2] for model in models]
+        made = [_member(model, None, settings) for model in models]
+    if len(set(runs)) < len(runs):  # folders of one name in different places
+        runs = [f"{name}_{index}" for index in range(1, len(runs) + 1)]
+    members = [
+        replace(member, made_from=_made_from(run, member))
+        for run, member in zip(runs, made, strict=True)
     ]
+    if n_mask is not None:
+        rate, seed = settings["rate"], settings["seed"]
+        members = [
+            replace(members[0], mask=DropoutMask(rate, seed + index)) for index in range(n_mask)
+        ]
+    return [replace(member, name=f"{name}_{index}") for index, member in enumerate(members, 1)]
 
 
-def _member(
-    name: str, folder: ModelFolder, adapter: Path | None, settings: Mapping[str, Any]
-) -> Member:
-    hashes = {path: file_sha256(path) for path in (*folder.weights, *folder.others)}
-    weights: Sequence[Path] = folder.weights
+def _made_from(run: str, member: Member) -> dict[str, str]:
+    """The weights of a member as `RUN/FILE`; tables name the run."""
+    return {f"{run}/{path}": sha256 for path, sha256 in member.made_from.items()}
+
+
+def _member(model: ModelFolder, adapter: Path | None, settings: Mapping[str, Any]) -> Member:
+    """A member without a name."""
+    hashes = {path: file_sha256(path) for path in (*model.weights, *model.others)}
+    weights: Sequence[Path] = model.weights
     if adapter is not None:
         for file in (adapter / ADAPTER_CONFIG, adapter / ADAPTER_WEIGHTS):
             if not file.is_file():
@@ -62,20 +84,24 @@ def _member(
         weights = [adapter / ADAPTER_WEIGHTS]
     first = weights[0]
     files = {path: sha256 for path, sha256 in hashes.items() if path != first}
-    model = {
-        "_name": folder.config.get("model_type"),
-        "settings": {key: settings[key] for key in _IN_RESULT},
-        "files": digest(*sorted((path.name, sha256) for path, sha256 in files.items())),
-    }
     description = {
-        "model": model,
-        "vocabulary_sha256": folder.tokenizer_sha256,
-        "folder": str(folder.path),
+        "model": {
+            "_name": model.config.get("model_type"),
+            "settings": {key: settings[key] for key in _IN_RESULT},
+            "files": digest(*sorted((path.name, sha256) for path, sha256 in files.items())),
+        },
+        "vocabulary_sha256": tokenizer_sha256(model),
+        "folder": str(model.path),
         "adapter": None if adapter is None else str(adapter),
-        "revision": settings["revision"],
+        "origin": model.name,
     }
-    made_from = {f"{path.parent.name}/{path.name}": hashes[path] for path in weights}
-    sha256 = hashes[first]
     return Member(
-        name, first, sha256, None, description, None, made_from, loader=LOADER, files=files
+        "",
+        first,
+        hashes[first],
+        None,
+        description,
+        made_from={path.name: hashes[path] for path in weights},
+        loader=LOADER,
+        files=files,
     )

@@ -200,11 +200,17 @@ def snapshot(training: Training, ensemble: EnsembleConfig, settings: Settings) -
     return ensembles
 
 
+# Rules of the settings of dropout masks.
+_MASKS = {
+    "rate": Rule("null or in (0, 1)", lambda value: value is None or 0 < value < 1),
+    "seed": _at_least(0),
+}
+
+
 @_kind(
     settings={
         "members": _at_least(1),
-        "rate": Rule("null or in (0, 1)", lambda value: value is None or 0 < value < 1),
-        "seed": _at_least(0),
+        **_MASKS,
     },
     runs=1,
 )
@@ -283,22 +289,26 @@ _TEXT_OR_NULL = Rule("null or a text", lambda value: value is None or isinstance
             lambda value: _is_list_of_texts(value) and bool(value),
         ),
         "adapters": Rule("a list of folders", _is_list_of_texts),
+        "members": Rule(
+            "null or an integer >= 1", lambda value: value is None or _at_least(1).holds(value)
+        ),
+        **_MASKS,
         "prompt": _TEXT_OR_NULL,
         "source_language": _TEXT_OR_NULL,
         "target_language": _TEXT_OR_NULL,
         "allow_download": Rule("true or false", lambda value: isinstance(value, bool)),
-        "revision": _TEXT_OR_NULL,
     },
     runs=0,
 )
 def huggingface(training: Training, ensemble: EnsembleConfig, settings: Settings) -> list[Ensemble]:
-    """One ensemble with one member per Hugging Face model, or per adapter of one model.
+    """One ensemble with one member per Hugging Face model, or per adapter or mask of one model.
 
-    The models' own tokenizer, which must be the same, cuts the text of test sets. Raises
-    ConfigError if a folder does not exist, DataError if a model cannot be read.
+    `members` is the number of dropout masks, as in kind mc_dropout. The models' own tokenizer,
+    which must be the same, cuts the text of test sets. Raises ConfigError if a folder does not
+    exist, DataError if a model cannot be read.
     """
     if training.folder is None:
-        count = len(settings["adapters"] or settings["models"])
+        count = settings["members"] or len(settings["adapters"] or settings["models"])
         members = [planned_member(f"{ensemble.name}_{index}") for index in range(1, count + 1)]
     else:
         members = huggingface_members(ensemble.name, settings)

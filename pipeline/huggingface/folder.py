@@ -11,15 +11,14 @@ from typing import Any
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface import import_transformers
-from pipeline.run.files import digest, file_sha256
 
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 WEIGHTS, ADAPTER_WEIGHTS = "model.safetensors", "adapter_model.safetensors"
 _INDEX = f"{WEIGHTS}.index.json"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# Files that say how text becomes token ids. Members must have equal ones.
-_TOKENIZER_FILES = (
-    *("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"),
+# Files that say how text becomes token ids.
+TOKENIZER_FILES = (
+    *("tokenizer.json", "vocab.json", "target_vocab.json", "merges.txt", "vocab.txt"),
     *("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
 )
 # All that a model is made of besides its weights.
@@ -29,48 +28,55 @@ _DOWNLOADED = ["*.safetensors", *(f"*{suffix}" for suffix in _READ)]
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model: its configuration, its weights (all shards) and the other files that it reads."""
+    """A model: its configuration, its weights (all shards) and the other files that it reads.
 
+    name: of the folder, or on the hub with the commit: `NAME@COMMIT`.
+    """
+
+    name: str
     path: Path
     config: Mapping[str, Any]
     weights: Sequence[Path]
     others: Sequence[Path]
 
-    @property
-    def tokenizer_sha256(self) -> str:
-        """sha256 (hex) of the files that say how text becomes token ids."""
-        files = [path for path in self.others if path.name in _TOKENIZER_FILES]
-        return digest(*((path.name, file_sha256(path)) for path in sorted(files)))
 
-
-def model_path(name: str, allow_download: bool, revision: str | None, where: str) -> Path:
-    """The folder of a model: `name` itself, or the download of that name on the hub.
+def find_model(name: str, allow_download: bool, where: str) -> ModelFolder:
+    """The model in the folder `name`, or the download of `NAME@COMMIT` on the hub.
 
     Raises ConfigError naming the setting `where` if there is no such folder and downloads are not
-    allowed, or if the revision of a download is not a commit.
+    allowed, or if the name has no commit; DataError if the download fails, or if the model has no
+    configuration or no safetensors, or needs code of its own.
     """
     path = Path(name)
     if path.is_dir():
-        return path
+        return _read_folder(path.name, path)
     if not allow_download:
         raise ConfigError(
             f"{where}: no such folder (got {name}). Give the folder of a model; for a name on the "
-            f"hub, set allow_download=true and revision."
+            f"hub, set allow_download=true."
         )
-    if revision is None or not _COMMIT.fullmatch(revision):
+    repository, _, revision = name.partition("@")
+    if not _COMMIT.fullmatch(revision):
         raise ConfigError(
-            f"{where}: a download needs revision, a commit of 40 hexadecimal digits "
-            f"(got {revision}). Copy it from the model's page."
+            f"{where}: a name on the hub must end with @ and a commit of 40 hexadecimal digits "
+            f"(got {name}). Copy it from the model's page."
         )
     hub = import_transformers("huggingface_hub")
-    return Path(hub.snapshot_download(name, revision=revision, allow_patterns=_DOWNLOADED))
+    try:
+        downloaded = hub.snapshot_download(
+            repository, revision=revision, allow_patterns=_DOWNLOADED, ignore_patterns=["*/*"]
+        )
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{where}: {name} cannot be downloaded ({reason}). Check the name, the commit and the "
+            f"network."
+        ) from None
+    return _read_folder(name, Path(downloaded))
 
 
-def read_folder(path: Path) -> ModelFolder:
-    """List the files of a model.
-
-    Raises DataError if it has no configuration or no safetensors, or needs code of its own.
-    """
+def _read_folder(name: str, path: Path) -> ModelFolder:
+    """List the files of a model."""
     config = read_json_file(path / CONFIG)
     if "auto_map" in config:
         raise DataError(
@@ -88,7 +94,7 @@ def read_folder(path: Path) -> ModelFolder:
                 f"save_pretrained."
             )
     others = sorted(file for file in path.iterdir() if file.suffix in _READ)
-    return ModelFolder(path, config, weights, others)
+    return ModelFolder(name, path, config, weights, others)
 
 
 def read_json_file(path: Path) -> dict[str, Any]:

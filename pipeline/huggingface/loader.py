@@ -10,7 +10,9 @@ import torch
 
 from pipeline.errors import DataError, MachineError
 from pipeline.huggingface import import_transformers
+from pipeline.huggingface.adapters import adapted_model
 from pipeline.huggingface.causal import CausalMember
+from pipeline.huggingface.dropout_masks import fold_dropout
 from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMember
 from pipeline.huggingface.speech import SpeechTokenizer
 from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
@@ -34,10 +36,11 @@ def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
 def load(
     member: Any, tokenizer: HuggingFaceTokenizer, device: str, dtype: str
 ) -> EncoderDecoderMember | CausalMember:
-    """Load the model of a `Member` from its folder, and its adapter if it has one.
+    """Load the model of a `Member` from its folder, with its adapter or dropout mask if it has one.
 
-    Raises MachineError if there is no such device, DataError if weights are missing, or if the
-    model has another number of tokens than its configuration.
+    Raises MachineError if there is no such device, DataError if weights are missing, if an adapter
+    does not fit, or if the model has another number of tokens than its configuration; ConfigError
+    if dropout masks are not known for the model.
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise MachineError("decode.device: this machine has no GPU (got cuda). Set it to cpu.")
@@ -52,6 +55,29 @@ def load(
         auto = transformers.AutoModelForSeq2SeqLM
     else:
         auto, wrap = transformers.AutoModelForCausalLM, CausalMember
+
+    def load_model() -> Any:
+        return _pretrained(auto, folder, dtype).to(device)
+
+    adapter = member.description["adapter"]
+    if adapter is None:
+        model = load_model()
+    else:
+        model = adapted_model((str(folder), device, dtype), load_model, Path(adapter))
+    if member.mask is not None:
+        fold_dropout(model, member.mask.rate, member.mask.seed)
+    loaded = wrap(model, tokenizer.tokens)
+    if loaded.vocab_size != tokenizer.vocab_size:
+        raise DataError(
+            f"{folder}: config.json has {tokenizer.vocab_size} tokens, but the model has "
+            f"{loaded.vocab_size}. Save it again with save_pretrained."
+        )
+    result: EncoderDecoderMember | CausalMember = loaded
+    return result
+
+
+def _pretrained(auto: Any, folder: Path, dtype: str) -> Any:
+    """The model in a folder. Raises DataError if weights are missing."""
     model, info = auto.from_pretrained(
         folder,
         dtype=getattr(torch, dtype),
@@ -66,15 +92,4 @@ def load(
             f"{folder}: weights are missing ({', '.join(missing[:3])}; {len(missing)} in all). "
             f"Give the model that its config.json describes."
         )
-    adapter = member.description["adapter"]
-    if adapter is not None:
-        peft = import_transformers("peft")
-        model = peft.PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    loaded = wrap(model.to(device), tokenizer.tokens)
-    if loaded.vocab_size != tokenizer.vocab_size:
-        raise DataError(
-            f"{folder}: config.json has {tokenizer.vocab_size} tokens, but the model has "
-            f"{loaded.vocab_size}. Save it again with save_pretrained."
-        )
-    result: EncoderDecoderMember | CausalMember = loaded
-    return result
+    return model

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipeline.huggingface.control_tokens import ControlTokens, control_tokens
 from pipeline.huggingface.languages import is_language_last, language_token, set_languages
 
 SOURCE, TARGET = "{source}", "{target}"
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
 class HuggingFaceTokenizer:
@@ -31,17 +33,10 @@ class HuggingFaceTokenizer:
         self, folder: Path, prompt: str | None, languages: tuple[str | None, str | None]
     ) -> None:
         transformers = import_transformers()
-        local = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            self.config = transformers.AutoConfig.from_pretrained(folder, **local)
+        self._tokenizer = read_tokenizer(folder)
+        with _as_data_error(folder):
+            self.config = transformers.AutoConfig.from_pretrained(folder, **_LOCAL)
             generation = _generation_config(folder, self.config)
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
-        except (OSError, ValueError, KeyError) as error:
-            reason = " ".join(str(error).split())
-            raise DataError(
-                f"{folder}: not a model with a tokenizer ({reason}). Save both with "
-                f"save_pretrained."
-            ) from None
         set_languages(self._tokenizer, *languages)
         self.is_causal = not self.config.is_encoder_decoder
         self._before, self._gap = _prompt(prompt, self.is_causal)
@@ -130,6 +125,23 @@ class HuggingFaceTokenizer:
                 return (language,)
             generation.forced_bos_token_id = language
         return None
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer in a folder as transformers has it. Raises DataError if there is none."""
+    with _as_data_error(folder):
+        return import_transformers().AutoTokenizer.from_pretrained(folder, **_LOCAL)
+
+
+@contextmanager
+def _as_data_error(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{folder}: not a model with a tokenizer ({reason}). Save both with save_pretrained."
+        ) from None
 
 
 def _generation_config(folder: Path, config: Any) -> Any:

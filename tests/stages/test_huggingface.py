@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 
 from pipeline.decoding.inputs import Inputs, Prepared
 from pipeline.ensembles import chosen_ensembles
 from pipeline.errors import ConfigError, DataError
 from pipeline.store import Flag, open_store
 from stages.decode import decode
-from tests.pipeline.huggingface.folders import save_causal, save_marian
-from tests.stages.trained_members import decoded_store, settings
+from stages.metrics import metrics
+from stages.tables import tables
+from stages.uncertainty import uncertainty
+from tests.artifacts import list_files
+from tests.pipeline.huggingface.folders import (
+    save_bart,
+    save_causal,
+    save_marian,
+    save_mbart,
+    save_nllb,
+    save_t5,
+)
+from tests.stages.trained_members import ABSENT, FEW_SETS, decoded_store, prepare, settings
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +75,69 @@ def test_causal_models_decode_with_a_prompt(root: Path, tmp_path: Path) -> None:
                 assert list(store.read("/hypothesis/text")) == [f"w{index}" for index in range(5)]
 
 
+LANGUAGES = {save_nllb: ("eng_Latn", "deu_Latn"), save_mbart: ("en_XX", "de_DE")}
+
+
+@pytest.mark.parametrize("save", [save_t5, save_bart, save_nllb, save_mbart])
+def test_other_families_decode_with_their_own_tokenizers(
+    root: Path, tmp_path: Path, save: Any
+) -> None:
+    overrides = chosen([save(tmp_path / f"model_{seed}", seed) for seed in (1, 2)])
+    for side, code in zip(("source", "target"), LANGUAGES.get(save, ()), strict=False):
+        overrides.append(f"ensemble.settings.{side}_language={code}")
+    with open_store(
+        decoded_store(root, "huggingface.prex.help", "decode.self_check=true", *overrides)
+    ) as store:
+        assert store.n_hypothesis == 10
+    part = "huggingface.teacher_forcing.help"
+    with open_store(decoded_store(root, part, *overrides)) as store:
+        assert list(store.read("/hypothesis/text")) == [f"w{index}" for index in range(5)]
+        own = transformers.AutoTokenizer.from_pretrained(tmp_path / "model_1")
+        codes = LANGUAGES.get(save, ("<pad>", "<s>"))
+        assert not {*own.convert_tokens_to_ids([*codes])} & {*store.read("/token/id").tolist()}
+
+
+def test_dropout_masks_of_one_model_decode(root: Path, marian: list[Path]) -> None:
+    overrides = chosen(marian[:1], "decode.self_check=true", "ensemble.settings.members=2")
+    with open_store(decoded_store(root, "huggingface.prex.help", *overrides)) as store:
+        assert store.members == ["huggingface_1", "huggingface_2"]
+        logprob = store.read("/token/logprob")
+        assert abs(logprob[:, 0] - logprob[:, 1]).max() > 1e-4
+
+
+def test_a_task_is_evaluated_up_to_the_page_with_a_tokenizer_of_its_own(tmp_path: Path) -> None:
+    """T5 models without any subwords of stage prepare."""
+    root = tmp_path / "out"
+    prepare(root / "prepare" / "nmt_ende", has_dev=True)
+    for path in (root / "prepare" / "nmt_ende" / "fairseq").iterdir():
+        path.unlink()
+    list_files(root / "prepare" / "nmt_ende", "prepare", {"absent_sets": ABSENT})
+    models = [save_t5(tmp_path / f"model_{seed}", seed) for seed in (1, 2)]
+    fixed = (
+        *FEW_SETS, "decode.also=[teacher_forcing]", "tracking=off", "~report.figures",
+        "metrics.resamples=10", "uncertainty.beam=[1,2]",
+    )  # fmt: skip
+    overrides = chosen(models, *fixed)
+    for part in ("prex.help", "prex.permuted", "teacher_forcing.help"):
+        decode(settings(root, f"part=huggingface.{part}", *overrides))
+    config = settings(root, *overrides)
+    for stage in (decode, uncertainty, metrics, tables):
+        stage(config)
+    with (root / "tables" / "results.csv").open(encoding="utf-8", newline="") as file:
+        found = {row["metric"] for row in csv.DictReader(file) if row["value"]}
+    assert {"bleu", "nll", "roc_auc"} <= found
+    page = (root / "report" / "index.html").read_text(encoding="utf-8")
+    (packed, _) = re.findall('application/gzip" id="data-[01]">(.+?)</script>', page)
+    shown = json.loads(gzip.decompress(base64.b64decode(packed)))
+    own = transformers.AutoTokenizer.from_pretrained(models[0])
+    with open_store(root / "decode" / "nmt_ende" / "huggingface.prex.help" / "store.h5") as store:
+        first = own.convert_ids_to_tokens(
+            store.read("/token/id", 0, store.token_offset[1]).tolist()
+        )
+    assert [shown["subwords"][index] for index in shown["subword"][: len(first)]] == first
+    assert "model_1, model_2" in page
+
+
 def test_the_pieces_of_all_tokens_are_written_beside_the_stores(
     root: Path, marian: list[Path]
 ) -> None:
@@ -82,10 +161,6 @@ def test_what_cannot_be_decoded_is_refused_by_name(
             decode(settings(root, "part=huggingface.prex.help", *chosen(models, *overrides)))
 
     rejected(ConfigError, r"no such folder \(got Helsinki/x\)", ["Helsinki/x"])
-    rejected(
-        ConfigError, r"a commit of 40 hexadecimal digits \(got main\)", ["Helsinki/x"],
-        "ensemble.settings.allow_download=true", "ensemble.settings.revision=main",
-    )  # fmt: skip
     rejected(DataError, "are the same model", [marian[0], marian[0]])
     causal = save_causal(tmp_path / "causal", 1)
     rejected(DataError, "have different vocabularies", [marian[0], causal])

@@ -13,6 +13,11 @@ import torch
 import transformers
 
 TEXTS = [f"source {index} w{index} and more words" for index in range(10)]
+# Settings of an ensemble, without models.
+SETTINGS: dict[str, Any] = {
+    "models": [], "adapters": [], "prompt": None, "source_language": None,
+    "target_language": None, "allow_download": False, "members": None, "rate": 0.1, "seed": 0,
+}  # fmt: skip
 _SIDE = {
     "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
     "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
