@@ -9,7 +9,7 @@ export DO_NOT_TRACK = 1
 # Containers often set this variable. Then each of hundreds of processes would compile the same files.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run docs ui
+.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel docs ui
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -76,3 +76,6 @@ docs: setup ## Documentation as a site in outputs/site, built without a network
 
 dry-run: setup ## Models of the paper's size on the CPU: two updates, three sentences, ten members
 	python -m tests.dry_run
+
+wheel: setup ## Build the wheel; in an empty environment, run it from another folder without extras
+	python -m tests.wheel
