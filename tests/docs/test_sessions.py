@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from pipeline.run.settings import ROOT
 from tests.docs.pages import SHELL, Block, blocks, split
 from tests.docs.runs import run_python
 
-# Page -> the page that is run before it.
+# Page -> the page whose results it uses.
 SESSIONS = {
     "tutorial.md": None,
     "write_a_store.md": None,
@@ -56,12 +59,33 @@ TINY = (
 INSTALLATION = (["make", "setup"], [".", ".venv/bin/activate"])
 
 
+@pytest.fixture(scope="module")
+def after(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that runs a page once, and gives its folder."""
+
+    @cache
+    def run(page: str) -> Path:
+        folder = tmp_path_factory.mktemp(page.partition(".")[0])
+        _run_page(ROOT / "docs" / page, folder, [])
+        return folder
+
+    return run
+
+
 @pytest.mark.parametrize("page", SESSIONS)
-def test_page_runs_and_prints_what_it_shows(page: str, tmp_path: Path, help_packages: Path) -> None:
+def test_page_runs_and_prints_what_it_shows(
+    page: str, tmp_path: Path, help_packages: Path, after: Callable[[str], Path]
+) -> None:
     before = SESSIONS[page]
-    tiny = [*TINY, f"data.packages='{help_packages}'"] if page == "tutorial.md" else []
-    for name in filter(None, (before, page)):
-        _run_page(ROOT / "docs" / name, tmp_path, tiny)
+    if page in SESSIONS.values():
+        after(page)
+    elif before is not None:
+        folder = tmp_path / "after"
+        shutil.copytree(after(before), folder)
+        _run_page(ROOT / "docs" / page, folder, [])
+    else:
+        tiny = [*TINY, f"data.packages='{help_packages}'"] if page == "tutorial.md" else []
+        _run_page(ROOT / "docs" / page, tmp_path, tiny)
 
 
 def _run_page(page: Path, folder: Path, tiny: list[str]) -> None:
