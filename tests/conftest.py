@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # own process, since other tests use the other cores. Fixture `side_by_side` asks for two.
 CORES_OF_A_STAGE = "LOKY_MAX_CPU_COUNT"
 os.environ.setdefault(CORES_OF_A_STAGE, "1")
+# Containers often set this variable. Then each of hundreds of processes compiles the same files.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 set_environment()  # before a test imports a numeric library
 
 # Invented words: English, German, French.
@@ -122,13 +125,20 @@ def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
 def copy_repository(
     folder: Path, experiment: str, overrides: str, tasks: tuple[str, ...] = ("nmt_ende",)
 ) -> None:
-    """Copy the repository's files as they are now, without results, and choose an experiment."""
+    """Copy the repository's files as they are now, without results, and choose an experiment.
+
+    What Python and numba have compiled is copied too, with the times of the sources to which it
+    belongs: otherwise every copy would compile all of it again.
+    """
     listing = ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"]
     names = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in names.split("\0"):
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy2(ROOT / name, folder / name)
+    for package in ("pipeline", "stages"):
+        for compiled in (ROOT / package).rglob("__pycache__"):
+            shutil.copytree(compiled, folder / compiled.relative_to(ROOT))
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     (folder / "dvc.lock").unlink(missing_ok=True)
     dag = folder / "conf" / "dag.yaml"

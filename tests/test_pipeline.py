@@ -15,8 +15,6 @@ from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.run.settings import ROOT
 from tests.conftest import copy_repository, environment_of_copy
 
-pytestmark = pytest.mark.usefixtures("side_by_side")
-
 _REPORT = yaml.safe_load((ROOT / "conf" / "report" / "default.yaml").read_text())
 _DATA_SETS = ("apn-tab:nmt", "apn-tab:asr")
 # Tables of English-French, and those that need settings or files of the user.
@@ -43,6 +41,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "+ensemble.also.checkpoint.seeds=[1]",
         "data.test_sentences=10",
         "data.dev_sentences=10",
+        "train.updates=20",
+        "train.warmup_updates=5",
+        "train.validate_interval_updates=10",
+        "train.checkpoint_interval_updates=5",
+        # Tests of stage decode check the decoder with every kind of ensemble and for speech.
+        "decode.self_check=false",
+        "decode.beam=5",
+        "uncertainty.beam=[1,5]",
         "metrics.resamples=20",
     )
     copy_repository(folder, "smoke", " ".join(overrides), tasks=("nmt_ende", "asr"))
