@@ -13,6 +13,8 @@ from pipeline.huggingface import import_transformers
 from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
 
 Frames = NDArray[np.float32]
+# Whisper's vocabularies of English only are smaller.
+_MULTILINGUAL_TOKENS = 51865
 
 
 class SpeechTokenizer(HuggingFaceTokenizer):
@@ -35,6 +37,14 @@ class SpeechTokenizer(HuggingFaceTokenizer):
         super().__init__(folder, None, (None, None))
         self.folder = folder
         self._extractor = _feature_extractor(folder)
+        own_bins = {"num_mel_bins", "input_feat_per_channel"} & {*self.config.to_dict()}
+        for name in own_bins:
+            if getattr(self.config, name) != self._extractor.feature_size:
+                raise DataError(
+                    f"{folder}: the feature extractor gives {self._extractor.feature_size} bins, "
+                    f"but {name} is {getattr(self.config, name)} in config.json. Save the model "
+                    f"and its processor together."
+                )
 
     def check_same_input(self, other: HuggingFaceTokenizer) -> None:
         """Raise DataError if another model has other features or another start of a prefix.
@@ -152,17 +162,20 @@ def _feature_extractor(folder: Path) -> Any:
     return extractor
 
 
-def _whisper_prompt(tokenizer: Any, generation: Any, language: str | None) -> tuple[int, ...]:
+def _whisper_prompt(tokenizer: Any, generation: Any, chosen: str | None) -> tuple[int, ...]:
     """Whisper's start symbols: as its own `generate`, but the language is never guessed.
 
-    It is that of the settings, of the configuration of `generate`, or of the tokenizer.
+    It is `chosen`, or that of the configuration of `generate`, or that of the tokenizer.
     """
     known = tokenizer.get_vocab()
+    language = chosen
+    for owner in (generation, tokenizer):
+        language = language or getattr(owner, "language", None)
+    is_multilingual = getattr(generation, "is_multilingual", None)
+    if is_multilingual is None:  # in older configurations
+        is_multilingual = language is not None or len(known) >= _MULTILINGUAL_TOKENS
     words = ["<|startoftranscript|>"]
-    has_languages = hasattr(generation, "lang_to_id") or language is not None
-    if getattr(generation, "is_multilingual", has_languages):
-        for owner in (generation, tokenizer):
-            language = language or getattr(owner, "language", None)
+    if is_multilingual:
         names = import_transformers("transformers.models.whisper.tokenization_whisper")
         code = (language or "").lower().strip("<|>")
         words.append(f"<|{names.TO_LANGUAGE_CODE.get(code, code)}|>")
@@ -173,7 +186,7 @@ def _whisper_prompt(tokenizer: Any, generation: Any, language: str | None) -> tu
             )
         words.append(f"<|{getattr(generation, 'task', None) or 'transcribe'}|>")
     else:
-        _must_be_null("source_language", language)
+        _must_be_null("source_language", chosen)
     words.append("<|notimestamps|>")
     for word in words:
         if word not in known:

@@ -269,3 +269,40 @@ def test_contradictory_settings_are_refused(
         settings = compose("pipeline", ["task=asr", *overrides])
     with pytest.raises(ConfigError, match=message):
         typed(settings)
+
+
+_OWN = ("data/units=own", "ensemble=huggingface", "ensemble.seeds=[]")
+
+
+def test_own_models_get_held_out_waveforms_and_no_training_set(
+    tmp_path: Path, write_audio: WriteAudio
+) -> None:
+    speech = _librispeech(tmp_path / "speech", write_audio, n_utterance=30)
+    (speech / "84" / "121123" / "84-121123-0000.flac").unlink()
+    dev = _librispeech(tmp_path / "dev", write_audio)
+    overrides = (
+        "data.speech.corpus=L", f"data.speech.train=['{speech}']", f"data.speech.dev=['{dev}']",
+        "~task.test_sets.fish-fillets",
+    )  # fmt: skip
+    prepare(_settings(tmp_path / "own", *_OWN, *overrides))
+    prepare(_settings(tmp_path / "learnt", *overrides))
+    own, learnt = tmp_path / "own" / "prepare" / "asr", tmp_path / "learnt" / "prepare" / "asr"
+    assert {*Artifact(own, "prepare").names()} == {
+        *("data_card.md", "dev.h5", "dev.jsonl", "test/l.h5", "test/l.jsonl")
+    }
+    sources = [[row["source"] for row in _rows(folder, "l")] for folder in (own, learnt)]
+    assert sources[0] == sources[1]
+    # What is left out of the corpus is recorded although there is no training set.
+    assert "84-121123-0000.flac" in json.dumps(Artifact(own, "prepare").description["faults"])
+
+
+def test_own_models_have_synthetic_test_sets_without_training_speech(
+    help_packages: Path, fake_espeak: Path, tmp_path: Path
+) -> None:
+    prepare(_settings(tmp_path, *_OWN, f"data.packages='{help_packages}'"))
+    folder = tmp_path / "prepare" / "asr"
+    roles = ("commands", "commands-noisy", "fish-fillets")
+    assert {*Artifact(folder, "prepare").names()} == {
+        "data_card.md", *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl"))
+    }  # fmt: skip
+    assert len(_rows(folder, "commands")) == 5

@@ -249,7 +249,9 @@ def processor_folder(tmp_path: Path) -> Path:
     whisper_processor().save_pretrained(tmp_path)
     token = transformers.WhisperTokenizer.from_pretrained(tmp_path).get_vocab()
     end = token["<|endoftext|>"]
-    transformers.WhisperConfig(vocab_size=len(token), eos_token_id=end).save_pretrained(tmp_path)
+    transformers.WhisperConfig(
+        vocab_size=len(token), eos_token_id=end, num_mel_bins=16
+    ).save_pretrained(tmp_path)
     return tmp_path
 
 
@@ -278,6 +280,15 @@ def test_whispers_prompt_is_language_task_and_no_timestamps(
     pieces = [tokenizer.pieces[token] for token in tokenizer.tokens.start]
     expected = ["startoftranscript", *prompt.split()]
     assert pieces == [f"<|{word}|>" for word in expected]
+
+
+def test_an_older_whisper_has_its_language_in_the_tokenizer(processor_folder: Path) -> None:
+    _write_generation(processor_folder)
+    path = processor_folder / "tokenizer_config.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(content | {"language": "german"}), encoding="utf-8")
+    tokenizer = SpeechTokenizer(processor_folder, None, (None, None))
+    assert tokenizer.pieces[tokenizer.tokens.start[1]] == "<|de|>"
 
 
 @pytest.mark.parametrize(
@@ -309,6 +320,9 @@ def test_feature_extractors_must_be_there_fixed_and_equal(processor_folder: Path
         first.check_same_input(SpeechTokenizer(processor_folder, None, ("en", None)))
     whisper_processor(dither=1.0).save_pretrained(processor_folder)
     with pytest.raises(DataError, match=r"results are random \(dither is 1\.0\)"):
+        SpeechTokenizer(processor_folder, None, ("en", None))
+    whisper_processor(feature_size=8).save_pretrained(processor_folder)
+    with pytest.raises(DataError, match="gives 8 bins, but num_mel_bins is 16 in config"):
         SpeechTokenizer(processor_folder, None, ("en", None))
     (processor_folder / "processor_config.json").unlink()
     with pytest.raises(DataError, match="has no feature extractor"):
