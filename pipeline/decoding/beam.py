@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.decoding.device import DistributionsOf, distributions_of
 from pipeline.decoding.ending import FinishedScores
 from pipeline.decoding.model import EnsembleModel, ScoringModel, target_limit
 from pipeline.decoding.posterior import (
+    Distributions,
     Floats,
-    TopTokens,
     member_log_weight,
     statistics_of_columns,
 )
@@ -29,10 +30,13 @@ def beam_search(
     sentences: Sequence[Sentence],
     combination: str = "prex",
     decode: DecodeConfig | None = None,
+    *,
+    distributions: DistributionsOf = distributions_of,
 ) -> list[list[Hypothesis]]:
     """Find the `decode.beam` best hypotheses of each sentence of a batch; a `Search`.
 
     decode: made by `pipeline.run.settings.decode_settings`; None for the defaults of conf/.
+    distributions: how they are computed; by default, the device of the logits decides.
 
     combination (prex or expr) is the posterior that is searched; the score is
     ln P_post(y) / L ** length_penalty, where L counts EOS. The rules are those of fairseq's
@@ -48,7 +52,7 @@ def beam_search(
     decode = decode_settings() if decode is None else decode
     _check(combination, decode)
     with torch.inference_mode():
-        search = _Search(model, sentences, combination, decode)
+        search = _Search(model, sentences, combination, decode, distributions)
         while search.sentence:
             search.step()
     n_best = decode.n_best or decode.beam
@@ -106,8 +110,9 @@ class _Search:
         sentences: Sequence[Sentence],
         combination: str,
         decode: DecodeConfig,
+        distributions: DistributionsOf,
     ) -> None:
-        self.model = model
+        self.model, self.decode, self.distributions = model, decode, distributions
         self.ids = [sentence.id for sentence in sentences]
         self.combination = combination
         self.length_penalty = decode.length_penalty
@@ -131,10 +136,7 @@ class _Search:
 
     def step(self) -> None:
         """Extend every prefix by one token: collect what finishes, keep the best of the rest."""
-        log_weight = member_log_weight(self.prefix, self.combination)
-        logits = self.model.step(self.state, self.tokens)
-        next_token = TopTokens(logits, log_weight, self._score_mask(), 2 * self.beam)
-        next_token.reject_nan(lambda row: self.ids[self.sentence[row // self.width]])
+        next_token = self.distributions(self.model.step(self.state, self.tokens), self.decode)
         at_limit = self.limits[self.sentence] <= self.n_token
         best = self._best_extensions(next_token, at_limit)
         ends = (best.token == self.model.eos) & best.score.isfinite()
@@ -145,19 +147,16 @@ class _Search:
         self.finished.add(self.sentence, new, self.n_token + 1)
         done = self.finished.is_done(self.sentence, unfinished.score[:, 0], self.n_token + 1)
         done |= at_limit | ~alive.any(dim=1)
-        parents = torch.cat([best.parent[ends], unfinished.parent[alive & ~done[:, None]]])
-        columns = self._columns(next_token, parents)
-
-        self._collect_finished(
-            ends, best, self._entries(next_token, columns, best.parent, best.token)
-        )
+        ending = _Extensions(*(values[ends] for values in best))
+        kept = _Extensions(*(values[~done].flatten() for values in unfinished))
+        entries = self._entries(next_token, ending, kept)
+        self._collect_finished(ends, ending, entries[: len(ending.score)])
         self._collect_cut(done)
         self.sentence = [
             index for index, is_done in zip(self.sentence, done, strict=True) if not is_done
         ]
         if self.sentence:
-            kept = _Extensions(*(values[~done].flatten() for values in unfinished))
-            self._continue(kept, self._entries(next_token, columns, kept.parent, kept.token))
+            self._continue(kept, entries[len(ending.score) :])
 
     def _score_mask(self) -> Tensor:
         """The score mask [vocab], added to ln P_post: -inf for tokens that must not follow."""
@@ -169,21 +168,24 @@ class _Search:
             mask[self.model.eos] = -torch.inf
         return mask
 
-    def _best_extensions(self, next_token: TopTokens, at_limit: Tensor) -> _Extensions:
+    def _best_extensions(self, next_token: Distributions, at_limit: Tensor) -> _Extensions:
         """The best extensions [sentence, candidate]; twice the beam, as half of them may finish."""
-        score, token = next_token.score, next_token.token
+        log_weight = member_log_weight(self.prefix, self.combination)
+        score, token = next_token.top(log_weight, self._score_mask(), 2 * self.beam)
+        next_token.reject_nan(lambda row: self.ids[self.sentence[row // self.width]])
+        device = score.device
         if at_limit.any():
-            row = at_limit.repeat_interleave(self.width)
+            row = at_limit.repeat_interleave(self.width).nonzero().flatten().to(device)
             score[row] = -torch.inf
-            score[row, 0] = next_token.token_score(self.model.eos)[row]
+            score[row, 0] = next_token.token_score(self.model.eos, log_weight)[row]
             token[row, 0] = self.model.eos
         n_sentence, n_best = len(self.sentence), score.shape[1]
-        score = (score + self.posterior[:, None]).view(n_sentence, -1)
+        score = (score + self.posterior[:, None].to(device)).view(n_sentence, -1)
         score, position = score.sort(dim=1, descending=True, stable=True)
         score, position = score[:, :n_best], position[:, :n_best]
-        first_row = torch.arange(n_sentence)[:, None] * self.width
         token = token.view(n_sentence, -1).gather(1, position)
-        return _Extensions(score, first_row + position // n_best, token)
+        first_row = torch.arange(n_sentence)[:, None] * self.width
+        return _Extensions(score.cpu(), first_row + position.cpu() // n_best, token.cpu())
 
     def _without_eos(self, best: _Extensions) -> _Extensions:
         """The first `beam` extensions that do not finish; if there are fewer, empty rows."""
@@ -196,32 +198,30 @@ class _Search:
             score.masked_fill(empty, -torch.inf), parent, token.masked_fill(empty, self.model.eos)
         )
 
-    def _columns(self, next_token: TopTokens, parents: Tensor) -> Floats:
-        """Columns [row, column] of the distribution statistics of `parents`; 0 for other rows."""
+    def _entries(self, next_token: Distributions, ending: _Extensions, kept: _Extensions) -> Floats:
+        """Columns [extension, column] of the statistics of ending and kept extensions.
+
+        They are the log-probs of the tokens and, of each prefix that goes on, the statistics of its
+        distributions; those of empty rows are 0.
+        """
+        parent = torch.cat([ending.parent, kept.parent])
+        token = torch.cat([ending.token, kept.token])
+        realised = next_token.token_logprob(parent, token).numpy()
         columns = np.zeros(
             (len(self.prefix), n_columns(self.model.n_member, DISTRIBUTION_STATISTICS)), np.float32
         )
-        rows = parents.unique()
+        rows = parent[torch.cat([ending.score, kept.score]).isfinite()].unique()
         if len(rows):
             columns[rows] = next_token.statistics(rows, self.prefix)
-        return columns
+        return np.concatenate([realised, columns[parent.numpy()]], axis=-1)
 
-    def _entries(
-        self, next_token: TopTokens, columns: Floats, parent: Tensor, token: Tensor
-    ) -> Floats:
-        """Columns [..., column] of tokens: their log-probs and the statistics of their prefixes."""
-        row = parent.numpy()
-        realised = next_token.token_logprob(parent, token).numpy()
-        return np.concatenate([realised, columns[row]], axis=-1)
-
-    def _collect_finished(self, ends: Tensor, best: _Extensions, entries: Floats) -> None:
-        for index, candidate in ends.nonzero().tolist():
-            row = int(best.parent[index, candidate])
-            history = np.concatenate([self.history[row], entries[index, candidate][None]])
-            last = best.token[index, candidate][None]
-            token = torch.cat([self.tokens[row, self.n_start :], last])
-            score = float(best.score[index, candidate])
-            self._add(index, token, history, score, finished=True)
+    def _collect_finished(self, ends: Tensor, ending: _Extensions, entries: Floats) -> None:
+        """Collect the extensions that end; ends [sentence, candidate], entries [ending, column]."""
+        for place, index in enumerate(ends.nonzero()[:, 0].tolist()):
+            row = int(ending.parent[place])
+            history = np.concatenate([self.history[row], entries[place][None]])
+            token = torch.cat([self.tokens[row, self.n_start :], ending.token[place][None]])
+            self._add(index, token, history, float(ending.score[place]), finished=True)
 
     def _collect_cut(self, done: Tensor) -> None:
         """Collect the prefixes of sentences that are done without a finished hypothesis."""

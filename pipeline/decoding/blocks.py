@@ -131,7 +131,7 @@ def _decode_block(
         sentences,
         [hypotheses_of.get(sentence.id, ()) for sentence in sentences],
         decoder.dump,
-        decode.batch_sentences,
+        decode,
     )
     rows = zip(block, sentences, flags, with_dump, strict=True)
     limited = decoder.has_length_limit and regime != "teacher_forcing"

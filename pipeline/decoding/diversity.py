@@ -48,6 +48,7 @@ def diversity_on(
     return diversity(model, list(load), sentences, decode.batch_sentences)
 
 
+@torch.inference_mode()
 def diversity(
     model: ScoringModel, members: Sequence[str], sentences: Sequence[Sentence], batch_sentences: int
 ) -> dict[str, Any]:
@@ -68,12 +69,12 @@ def diversity(
     for batch in batches(scorable, batch_sentences):
         sources = [sentence.source for sentence in batch]
         targets = [sentence.target or [] for sentence in batch]
-        for unclamped in teacher_forced(model, sources, targets):
-            logprob = unclamped.clamp(min=_LOWEST_NATS)
+        for logits in teacher_forced(model, sources, targets):
+            logprob = logits.log_softmax(dim=2, dtype=torch.float32).clamp(min=_LOWEST_NATS)
             best = logprob.argmax(dim=2)
-            differ += (best[:, :, None] != best[:, None, :]).sum(dim=0)
-            divergence += _divergence(logprob)
-            largest = torch.maximum(largest, _largest_difference(logprob))
+            differ += (best[:, :, None] != best[:, None, :]).sum(dim=0).cpu()
+            divergence += _divergence(logprob).cpu()
+            largest = torch.maximum(largest, _largest_difference(logprob).cpu())
             n_token += len(logprob)
             n_sentence += 1
     pairs = []
@@ -122,7 +123,7 @@ def _divergence(logprob: Tensor) -> Tensor:
 def _largest_difference(logprob: Tensor) -> Tensor:
     """The largest difference of two members' log-probs: [member, member], nats."""
     n_member = logprob.shape[1]
-    largest = torch.zeros(n_member, n_member, dtype=torch.float64)
+    largest = torch.zeros(n_member, n_member, dtype=torch.float64, device=logprob.device)
     for first, second in combinations(range(n_member), 2):
         largest[first, second] = (logprob[:, first] - logprob[:, second]).abs().max()
     return largest

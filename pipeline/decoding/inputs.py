@@ -287,6 +287,7 @@ _UNUSED: dict[str, tuple[str, ...]] = {
 _NOT_IN_RESULT = (
     *("name", "also", "regime", "combination", "search_members"),
     *("hypotheses", "self_check", "parts_per_job", "shards", "subsets_per_size"),
+    "device_memory_mib",
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeline.data.lines import iterate_lines
 from pipeline.decoding.blocks import Decoder
+from pipeline.decoding.device import DistributionsOf, distributions_of
 from pipeline.decoding.model import EnsembleModel, ScoringModel, Search
 from pipeline.decoding.scoring import score_in_chunks
 from pipeline.decoding.test_set import PreparedSentence, Sentence
@@ -183,11 +184,13 @@ def hypotheses_of_search(search: Search, searching: EnsembleModel) -> Hypothesis
     return of_batch
 
 
-def rescoring_search(hypotheses_of_batch: HypothesisSource) -> Search:
+def rescoring_search(
+    hypotheses_of_batch: HypothesisSource, distributions: DistributionsOf = distributions_of
+) -> Search:
     """A search that scores the hypotheses of a source with the model that it is called with.
 
     Score, order and statistics are computed with all members. Hypotheses that are longer than the
-    models allow are left out.
+    models allow are left out. distributions: as of `score_targets`.
     """
 
     def search(
@@ -199,7 +202,8 @@ def rescoring_search(hypotheses_of_batch: HypothesisSource) -> Search:
             for sentence, hypotheses in zip(sentences, unscored, strict=True)
             for hypothesis in hypotheses
         ]
-        scored = score_in_chunks(model, [sentence for sentence, _ in pairs], combination, decode)
+        targets = [sentence for sentence, _ in pairs]
+        scored = score_in_chunks(model, targets, combination, decode, distributions=distributions)
         rescored: dict[int, list[Hypothesis]] = {sentence.id: [] for sentence in sentences}
         for (sentence, before), hypotheses in zip(pairs, scored, strict=True):
             rescored[sentence.id] += [

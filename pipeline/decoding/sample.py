@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.compiled import draw_tokens
 from pipeline.decoding.beam import length_limit, never_chosen
+from pipeline.decoding.device import DistributionsOf, distributions_of
 from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.posterior import (
     Floats,
-    TemperedPosterior,
     member_log_weight,
     sequence_logprob,
     statistics_of_columns,
@@ -32,7 +30,12 @@ _MAX_ROWS = 320
 
 
 def sample(
-    model: EnsembleModel, sentences: Sequence[Sentence], combination: str, decode: DecodeConfig
+    model: EnsembleModel,
+    sentences: Sequence[Sentence],
+    combination: str,
+    decode: DecodeConfig,
+    *,
+    distributions: DistributionsOf = distributions_of,
 ) -> list[list[Hypothesis]]:
     """Draw `decode.beam` samples of each sentence of a batch; a `Search`.
 
@@ -42,7 +45,8 @@ def sample(
     sentence, member and index, so that results depend on neither the batch nor the order. Padding
     and what the model suppresses are never drawn. A sample with more than `length_limit` tokens
     before EOS is cut: unfinished, without EOS. The score is ln P(y) / L ** length_penalty at
-    temperature 1, under the distribution that was sampled. Texts are left empty. Raises
+    temperature 1, under the distribution that was sampled. Texts are left empty.
+    distributions: how they are computed; by default, the device of the logits decides. Raises
     NanLogprobError if a member returns NaN, ConfigError if the settings do not fit sampling.
     Source: eqn:sequence-entropy-seq-mc.
     """
@@ -52,7 +56,8 @@ def sample(
     hypotheses = []
     with torch.inference_mode():
         for start in range(0, len(sentences), size):
-            samples = _Samples(model, sentences[start : start + size], combination, decode)
+            batch = sentences[start : start + size]
+            samples = _Samples(model, batch, combination, decode, distributions)
             while len(samples.hypothesis):
                 samples.step()
             hypotheses += samples.of_each_sentence()
@@ -88,8 +93,10 @@ class _Samples:
         sentences: Sequence[Sentence],
         combination: str,
         decode: DecodeConfig,
+        distributions: DistributionsOf,
     ) -> None:
         self.model, self.combination, self.decode = model, combination, decode
+        self.distributions = distributions
         drawn_by = torch.arange(model.n_member) if combination == "member" else torch.tensor([-1])
         self.n_of_sentence = len(drawn_by) * decode.beam
         self.ids = [sentence.id for sentence in sentences]
@@ -119,9 +126,11 @@ class _Samples:
         """Draw a token for every row and collect the samples that end."""
         n_token = self.tokens.shape[1] - self.n_start
         weight = member_log_weight(self.prefix, self.combination, self.drawn_by)
-        next_token = TemperedPosterior(self._logits(), weight, self.decode.sampling_temperature)
+        next_token = self.distributions(self._logits(), self.decode)
+        uniform = self.uniform[self.hypothesis.numpy(), n_token]
+        excluded = never_chosen(self.model, n_token)
+        token = next_token.draw(weight, excluded, uniform, self.decode)
         next_token.reject_nan(self._sentence_id)
-        token = self._draw(next_token.probability, n_token)
         row = torch.arange(len(token))
         realised = next_token.token_logprob(row, token)
         columns = next_token.statistics(row, self.prefix)
@@ -154,15 +163,6 @@ class _Samples:
         if len(row):
             self.state = self.model.reorder(self.state, state_row, 1)
 
-    def _draw(self, probability: Tensor, n_token: int) -> Tensor:
-        """Draw a token for every row; probability [row, vocab] is unnormalised."""
-        probability[:, never_chosen(self.model, n_token)] = 0
-        probability = _truncated(probability, self.decode)
-        uniform = self.uniform[self.hypothesis.numpy(), n_token]
-        token = torch.zeros(len(probability), dtype=torch.long)
-        draw_tokens(probability.numpy(), uniform, token.numpy())
-        return token
-
     def _uniform(self, n_token: int) -> NDArray[np.float64]:
         """Random numbers in [0, 1) [hypothesis, token]."""
         per_member = self.decode.beam
@@ -187,20 +187,3 @@ class _Samples:
 
     def _sentence_id(self, row: int) -> int:
         return self.ids[int(self.hypothesis[row]) // self.n_of_sentence]
-
-
-def _truncated(probability: Tensor, decode: DecodeConfig) -> Tensor:
-    """Set the probability [row, vocab], unnormalised, of tokens that must not be drawn to 0.
-
-    The `sampling_top_k` most probable tokens are kept, and of these the fewest that together have
-    the mass `sampling_top_p`.
-    """
-    top_k, top_p = decode.sampling_top_k, decode.sampling_top_p
-    if not 0 < top_k < probability.shape[1] and math.isclose(top_p, 1):
-        return probability
-    ordered, token = probability.sort(dim=1, descending=True, stable=True)
-    if top_k:
-        ordered[:, top_k:] = 0
-    before = ordered.cumsum(dim=1) - ordered
-    ordered[before >= top_p * ordered.sum(dim=1, keepdim=True)] = 0
-    return torch.zeros_like(probability).scatter(1, token, ordered)

@@ -270,6 +270,7 @@ class DecodeConfig:
     hypotheses: str | None = None
     self_check: bool = MISSING
     device: str = _one_of("cpu", "cuda")
+    device_memory_mib: int = _at_least(1)
     dtype: str = _one_of("float32", "float16")
     also: list[str] = _each(
         "one of expr, members, members_ood, teacher_forcing",

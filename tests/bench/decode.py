@@ -21,8 +21,8 @@ from omegaconf import OmegaConf
 
 from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
+from pipeline.decoding.compiled import CompiledDistributions
 from pipeline.decoding.ensemble import as_ensemble
-from pipeline.decoding.posterior import TopTokens
 from pipeline.decoding.test_set import Sentence, padded
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import (
@@ -177,7 +177,7 @@ def _statistics_cost(models: Sequence[Any], batch: list[Sentence]) -> Measuremen
         def nothing(_self: object, row: torch.Tensor, _prefix: object) -> object:
             return np.zeros((len(row), columns), np.float32)
 
-        with mock.patch.object(TopTokens, "statistics", nothing):
+        with mock.patch.object(CompiledDistributions, "statistics", nothing):
             return search()
 
     search()

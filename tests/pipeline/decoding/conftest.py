@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from pipeline.decoding import beam, scoring
+from pipeline.decoding import sample as sampling
+from pipeline.decoding.device import DeviceDistributions, distributions_of
 from pipeline.decoding.test_set import Sentence
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
@@ -62,7 +66,7 @@ def decode_config() -> Callable[..., Any]:
             "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
             "parts_per_job": 1, "shards": 1, "subsets_per_size": 0,
             "search_members": [], "hypotheses": None, "self_check": False,
-            "device": "cpu", "dtype": "float32",
+            "device": "cpu", "device_memory_mib": 1024, "dtype": "float32",
             "also": [], "settings": {},
         }  # fmt: skip
         return OmegaConf.merge(OmegaConf.structured(DecodeConfig), defaults, settings)
@@ -127,3 +131,29 @@ class TableModel:
 @pytest.fixture(scope="session")
 def table_model() -> type[TableModel]:
     return TableModel
+
+
+def in_small_blocks(logits: torch.Tensor, _decode: Any) -> DeviceDistributions:
+    """What runs on an accelerator, forced on the CPU, with few rows per block."""
+    return DeviceDistributions(logits, memory_bytes=2**16)
+
+
+@pytest.fixture(params=["compiled", "device"])
+def distributions(request: pytest.FixtureRequest) -> Any:
+    """Both ways to compute the distributions of a step."""
+    return distributions_of if request.param == "compiled" else in_small_blocks
+
+
+@pytest.fixture
+def beam_search(distributions: Any) -> Any:
+    return partial(beam.beam_search, distributions=distributions)
+
+
+@pytest.fixture
+def sample(distributions: Any) -> Any:
+    return partial(sampling.sample, distributions=distributions)
+
+
+@pytest.fixture
+def score_targets(distributions: Any) -> Any:
+    return partial(scoring.score_targets, distributions=distributions)

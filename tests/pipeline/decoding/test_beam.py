@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
 from pipeline.decoding.model import EnsembleModel
 from pipeline.decoding.test_set import Sentence, padded
@@ -58,6 +57,7 @@ def test_hypotheses_and_scores_are_those_of_fairseq(
     decode_config: Any,
     dictionary: Any,
     sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     models = random_models(3)
     generator = fairseq_generator(
@@ -72,7 +72,11 @@ def test_hypotheses_and_scores_are_those_of_fairseq(
 
 
 def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
-    random_models: Any, decode_config: Any, dictionary: Any, sentences: list[Sentence]
+    random_models: Any,
+    decode_config: Any,
+    dictionary: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     models = random_models(1, normalize_before=False)
     generator = fairseq_generator(models, dictionary, beam_size=4, max_len_a=1.2, max_len_b=1)
@@ -85,7 +89,11 @@ def test_the_length_limit_is_that_of_fairseq_for_a_sentence_alone(
 
 
 def test_unk_penalty_and_min_length_are_those_of_fairseq(
-    random_models: Any, decode_config: Any, dictionary: Any, sentences: list[Sentence]
+    random_models: Any,
+    decode_config: Any,
+    dictionary: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     models = random_models(2)
     for model in models:
@@ -103,7 +111,7 @@ def test_unk_penalty_and_min_length_are_those_of_fairseq(
 
 
 def test_n_best_keeps_the_best_of_the_beam(
-    random_models: Any, decode_config: Any, sentences: list[Sentence]
+    random_models: Any, decode_config: Any, sentences: list[Sentence], beam_search: Any
 ) -> None:
     model = ensemble(random_models(2))
     n_best = beam_search(model, sentences, "prex", decode_config())
@@ -116,7 +124,11 @@ def test_n_best_keeps_the_best_of_the_beam(
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_case_5_a_sentence_has_the_same_result_alone_and_in_a_batch(
-    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+    combination: str,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     model = ensemble(random_models(2))
     together = beam_search(model, sentences, combination, decode_config())
@@ -139,7 +151,11 @@ def assert_same(first: Hypothesis, second: Hypothesis) -> None:
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_members_in_turn_and_stacked_find_the_same(
-    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+    combination: str,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     members = [FairseqMember(model) for model in random_models(3)]
     assert isinstance(as_ensemble(members), StackedTransformers)
@@ -154,7 +170,11 @@ def test_members_in_turn_and_stacked_find_the_same(
 
 @pytest.mark.parametrize("stacked", [True, False])
 def test_half_precision_gives_nearly_the_same_scores(
-    stacked: bool, random_models: Any, decode_config: Any, sentences: list[Sentence]
+    stacked: bool,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     single = beam_search(ensemble(random_models(2)), sentences, "expr", decode_config())
     members = [FairseqMember(model.half()) for model in random_models(2)]
@@ -178,7 +198,7 @@ def random_table(n_member: int, vocab: int) -> Any:
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_wide_beam_finds_the_best_of_all_sequences(
-    combination: str, length_penalty: float, table_model: Any, decode_config: Any
+    combination: str, length_penalty: float, table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     table, limit = random_table(3, 6), 3
     config = decode_config(beam=64, length_penalty=length_penalty, max_length_offset=limit)
@@ -209,7 +229,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_statistics_are_computed_before_any_score_mask(
-    combination: str, table_model: Any, decode_config: Any
+    combination: str, table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     table = random_table(3, 6)
     batch = [Sentence(0, [3, EOS], None)]
@@ -232,6 +252,7 @@ def test_case_6_token_logprobs_add_up_whatever_the_length_penalty(
     random_models: Any,
     decode_config: Any,
     sentences: list[Sentence],
+    beam_search: Any,
 ) -> None:
     config = decode_config(length_penalty=length_penalty)
     for best in beam_search(ensemble(random_models(3)), sentences, combination, config):
@@ -260,7 +281,7 @@ def certain(probabilities: dict[int, list[float]], vocab: int = 5) -> Any:
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_case_4_if_nothing_can_finish_the_best_prefixes_are_kept(
-    combination: str, table_model: Any, decode_config: Any
+    combination: str, table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     model = table_model(certain({3: [0.75, 0.25], 4: [0.25, 0.75]}))
     config = decode_config(beam=2, max_length_offset=3)
@@ -275,7 +296,7 @@ def test_case_4_if_nothing_can_finish_the_best_prefixes_are_kept(
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_case_4_eos_of_probability_0_under_a_member_gives_no_nan(
-    combination: str, table_model: Any, decode_config: Any
+    combination: str, table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     model = table_model(certain({3: [0.5, 1.0], EOS: [0.5, 0.0]}))
     config = decode_config(beam=3, max_length_offset=4)
@@ -290,7 +311,7 @@ def test_case_4_eos_of_probability_0_under_a_member_gives_no_nan(
 
 
 def test_a_sentence_may_have_fewer_hypotheses_than_the_beam_or_none(
-    table_model: Any, decode_config: Any
+    table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     one_word = table_model(lambda source, prefix: np.eye(5)[[2 if prefix else 3]])
     batch = [Sentence(0, [3, EOS], None)]
@@ -300,7 +321,9 @@ def test_a_sentence_may_have_fewer_hypotheses_than_the_beam_or_none(
     assert beam_search(only_empty, batch, "prex", decode_config()) == [[]]
 
 
-def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+def test_nan_is_rejected_with_member_and_sentence(
+    table_model: Any, decode_config: Any, beam_search: Any
+) -> None:
     table = certain({3: [0.5, np.nan], EOS: [0.5, 0.5]})
     with pytest.raises(DataError, match=r"sentence 7: member 1 returned a NaN log-prob"):
         beam_search(table_model(table), [Sentence(7, [3, EOS], None)], "prex", decode_config())
@@ -315,7 +338,7 @@ def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_confi
     ],
 )
 def test_settings_of_another_search_are_rejected(
-    settings: dict[str, Any], message: str, table_model: Any, decode_config: Any
+    settings: dict[str, Any], message: str, table_model: Any, decode_config: Any, beam_search: Any
 ) -> None:
     config = decode_config(**settings)
     model = table_model(certain({3: [0.5], EOS: [0.5]}))

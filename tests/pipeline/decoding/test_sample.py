@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from scipy.stats import chisquare
 from pipeline.data.subwords import detokenise
 from pipeline.decoding.blocks import Decoder
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
-from pipeline.decoding.sample import sample
 from pipeline.decoding.test_set import PreparedSentence, Sentence
 from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import ConfigError, DataError
@@ -61,9 +61,11 @@ def sequence_probability(combination: str, member: int = 0) -> dict[tuple[int, .
     return samples
 
 
-def drawn(table_model: Any, config: Any) -> Any:
+@pytest.fixture
+def drawn(table_model: Any, sample: Any) -> Callable[..., Any]:
+    """Return a function that draws samples of source 5."""
     batch = [Sentence(0, [5, EOS], None)]
-    return sample(table_model(table), batch, config.combination, config)[0]
+    return lambda config: sample(table_model(table), batch, config.combination, config)[0]
 
 
 def assert_frequencies(samples: list[Any], expected: dict[tuple[int, ...], float]) -> None:
@@ -81,10 +83,10 @@ def assert_frequencies(samples: list[Any], expected: dict[tuple[int, ...], float
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_frequencies_of_sequences_follow_the_posterior(
-    combination: str, table_model: Any, decode_config: Any
+    combination: str, decode_config: Any, drawn: Any
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=3000, min_length=0)
-    samples = drawn(table_model, config)
+    samples = drawn(config)
     assert len(samples) == 3000
     assert_frequencies(samples, sequence_probability(combination))
     for hypothesis in samples[:20]:
@@ -93,9 +95,9 @@ def test_frequencies_of_sequences_follow_the_posterior(
         assert hypothesis.member == -1
 
 
-def test_each_member_draws_from_its_own_distribution(table_model: Any, decode_config: Any) -> None:
+def test_each_member_draws_from_its_own_distribution(decode_config: Any, drawn: Any) -> None:
     config = decode_config(regime="sample", combination="member", beam=1000, min_length=0)
-    samples = drawn(table_model, config)
+    samples = drawn(config)
     assert [hypothesis.member for hypothesis in samples] == [0] * 1000 + [1] * 1000 + [2] * 1000
     for member in range(3):
         own = [hypothesis for hypothesis in samples if hypothesis.member == member]
@@ -110,6 +112,7 @@ def test_samples_depend_on_neither_batch_nor_order(
     random_models: Any,
     decode_config: Any,
     sentences: list[Sentence],
+    sample: Any,
 ) -> None:
     members = [FairseqMember(model) for model in random_models(2)]
     model = as_ensemble(members) if stacked else MembersInTurn(members)
@@ -128,13 +131,11 @@ def test_samples_depend_on_neither_batch_nor_order(
             )
 
 
-def test_seed_determines_the_samples(table_model: Any, decode_config: Any) -> None:
+def test_seed_determines_the_samples(decode_config: Any, drawn: Any) -> None:
     first, repeated, reseeded = (
         [
             hypothesis.token_id.tolist()
-            for hypothesis in drawn(
-                table_model, decode_config(regime="sample", min_length=0, seed=seed)
-            )
+            for hypothesis in drawn(decode_config(regime="sample", min_length=0, seed=seed))
         ]
         for seed in (1, 1, 2)
     )
@@ -152,16 +153,16 @@ def test_seed_determines_the_samples(table_model: Any, decode_config: Any) -> No
     ],
 )
 def test_truncation_and_temperature_change_the_frequencies(
-    settings: dict[str, Any], allowed: int, table_model: Any, decode_config: Any
+    settings: dict[str, Any], allowed: int, decode_config: Any, drawn: Any
 ) -> None:
     config = decode_config(regime="sample", beam=200, min_length=0, **settings)
-    first = Counter(int(hypothesis.token_id[0]) for hypothesis in drawn(table_model, config))
+    first = Counter(int(hypothesis.token_id[0]) for hypothesis in drawn(config))
     posterior = table(5, ()).mean(axis=0)
     assert set(first) == set(np.argsort(-posterior)[:allowed].tolist())
 
 
 def test_a_sample_without_eos_is_cut_at_the_length_limit(
-    table_model: Any, decode_config: Any
+    table_model: Any, decode_config: Any, sample: Any
 ) -> None:
     model = table_model(lambda source, prefix: np.eye(5)[[3, 3]])
     config = decode_config(regime="sample", beam=2, min_length=0, max_length_offset=4)
@@ -179,13 +180,15 @@ def test_a_sample_without_eos_is_cut_at_the_length_limit(
     ],
 )
 def test_settings_that_do_not_fit_sampling_are_rejected(
-    settings: dict[str, Any], message: str, table_model: Any, decode_config: Any
+    settings: dict[str, Any], message: str, decode_config: Any, drawn: Any
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        drawn(table_model, decode_config(**{"regime": "sample", "min_length": 0} | settings))
+        drawn(decode_config(**{"regime": "sample", "min_length": 0} | settings))
 
 
-def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+def test_nan_is_rejected_with_member_and_sentence(
+    table_model: Any, decode_config: Any, sample: Any
+) -> None:
     model = table_model(lambda source, prefix: np.array([[0.2] * 5, [np.nan] * 5]))
     config = decode_config(regime="sample", min_length=0)
     with pytest.raises(DataError, match=r"sentence 9: member 1 returned a NaN log-prob"):
@@ -194,7 +197,12 @@ def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_confi
 
 @pytest.mark.parametrize("combination", ["prex", "expr", "member"])
 def test_monte_carlo_measures_of_samples_reach_the_exact_values(
-    combination: str, tmp_path: Path, table_model: Any, dictionary: Any, decode_config: Any
+    combination: str,
+    tmp_path: Path,
+    table_model: Any,
+    dictionary: Any,
+    decode_config: Any,
+    sample: Any,
 ) -> None:
     config = decode_config(regime="sample", combination=combination, beam=4000, min_length=0)
     decoder = Decoder(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -7,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.decoding.beam import beam_search
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
-from pipeline.decoding.scoring import score_targets, with_distributions
+from pipeline.decoding.scoring import with_distributions
 from pipeline.decoding.test_set import Sentence
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.members.member import FairseqMember
@@ -20,7 +20,12 @@ from pipeline.store import Hypothesis, TokenStatistics
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
 def test_case_7_rescoring_gives_the_statistics_of_the_search(
-    combination: str, random_models: Any, decode_config: Any, sentences: list[Sentence]
+    combination: str,
+    random_models: Any,
+    decode_config: Any,
+    sentences: list[Sentence],
+    beam_search: Any,
+    score_targets: Any,
 ) -> None:
     model = as_ensemble([FairseqMember(model) for model in random_models(3)])
     config = decode_config(length_penalty=0.6)
@@ -43,7 +48,7 @@ def test_case_7_rescoring_gives_the_statistics_of_the_search(
 
 
 def test_sentences_without_a_target_or_with_a_long_one_have_no_hypothesis(
-    table_model: Any, decode_config: Any
+    table_model: Any, decode_config: Any, score_targets: Any
 ) -> None:
     model = table_model(lambda source, prefix: np.full((2, 5), 0.2))
     batch = [
@@ -57,28 +62,39 @@ def test_sentences_without_a_target_or_with_a_long_one_have_no_hypothesis(
     assert score_targets(model, batch[:1], "prex", decode_config()) == [[]]
 
 
-def test_nan_is_rejected_with_member_and_sentence(table_model: Any, decode_config: Any) -> None:
+def test_nan_is_rejected_with_member_and_sentence(
+    table_model: Any, decode_config: Any, score_targets: Any
+) -> None:
     model = table_model(lambda source, prefix: np.array([[0.2] * 5, [np.nan] * 5]))
     with pytest.raises(DataError, match=r"sentence 4: member 1 returned a NaN log-prob"):
         score_targets(model, [Sentence(4, [3, 2], [4, 2])], "prex", decode_config())
 
 
 @pytest.fixture
-def hypotheses(random_models: Any, decode_config: Any, sentences: list[Sentence]) -> Any:
+def hypotheses(
+    random_models: Any, decode_config: Any, sentences: list[Sentence], beam_search: Any
+) -> Any:
     model = as_ensemble([FairseqMember(model) for model in random_models(2)])
     best = beam_search(model, sentences, "prex", decode_config())
     best[2] = []  # a sentence without hypotheses
     return model, sentences, best
 
 
-def dumped(hypotheses: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
-    defaults = {"name": "any", "kind": "full", "dtype": "float32", "k": 3}
-    each = list(with_distributions(*hypotheses, DumpConfig(**defaults | settings), most))
-    assert list(map(len, each)) == list(map(len, hypotheses[2]))
-    return [hypothesis for best in each for hypothesis in best]
+@pytest.fixture
+def dumped(decode_config: Any, distributions: Any) -> Callable[..., list[Hypothesis]]:
+    """Return a function that adds what a dump stores to the hypotheses of all sentences."""
+
+    def with_dump(hypotheses: Any, most: int = 3, **settings: Any) -> list[Hypothesis]:
+        defaults = {"name": "any", "kind": "full", "dtype": "float32", "k": 3}
+        dump, decode = DumpConfig(**defaults | settings), decode_config(batch_sentences=most)
+        each = list(with_distributions(*hypotheses, dump, decode, distributions=distributions))
+        assert list(map(len, each)) == list(map(len, hypotheses[2]))
+        return [hypothesis for best in each for hypothesis in best]
+
+    return with_dump
 
 
-def test_full_distributions_have_the_statistics_of_the_search(hypotheses: Any) -> None:
+def test_full_distributions_have_the_statistics_of_the_search(hypotheses: Any, dumped: Any) -> None:
     for hypothesis in dumped(hypotheses):
         assert hypothesis.full_logprob is not None
         assert hypothesis.full_logprob.dtype == np.float32
@@ -87,13 +103,13 @@ def test_full_distributions_have_the_statistics_of_the_search(hypotheses: Any) -
             np.testing.assert_allclose(getattr(hypothesis.statistics, name), values, atol=1e-4)
 
 
-def test_full_distributions_have_the_requested_precision(hypotheses: Any) -> None:
+def test_full_distributions_have_the_requested_precision(hypotheses: Any, dumped: Any) -> None:
     assert {
         hypothesis.full_logprob.dtype for hypothesis in dumped(hypotheses, dtype="float16")
     } == {np.dtype("f2")}
 
 
-def test_top_tokens_and_the_tail_add_up_to_1(hypotheses: Any) -> None:
+def test_top_tokens_and_the_tail_add_up_to_1(hypotheses: Any, dumped: Any) -> None:
     for hypothesis, full in zip(dumped(hypotheses, kind="topk"), dumped(hypotheses), strict=True):
         assert hypothesis.topk is not None
         assert full.full_logprob is not None
@@ -104,21 +120,21 @@ def test_top_tokens_and_the_tail_add_up_to_1(hypotheses: Any) -> None:
         np.testing.assert_allclose(total, 1.0, atol=1e-5)
 
 
-def test_a_topk_larger_than_the_vocabulary_has_an_empty_tail(hypotheses: Any) -> None:
+def test_a_topk_larger_than_the_vocabulary_has_an_empty_tail(hypotheses: Any, dumped: Any) -> None:
     for hypothesis in dumped(hypotheses, kind="topk", k=1000):
         assert hypothesis.topk is not None
         assert hypothesis.topk.logprob.shape[2] == 34
         assert np.isneginf(hypothesis.topk.tail_logprob).all()
 
 
-def test_without_a_dump_hypotheses_are_unchanged(hypotheses: Any) -> None:
+def test_without_a_dump_hypotheses_are_unchanged(hypotheses: Any, dumped: Any) -> None:
     assert dumped(hypotheses, kind="statistics") == [
         hypothesis for best in hypotheses[2] for hypothesis in best
     ]
 
 
 def test_members_in_turn_are_loaded_once_per_chunk(
-    hypotheses: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch
+    hypotheses: Any, random_models: Any, monkeypatch: pytest.MonkeyPatch, dumped: Any
 ) -> None:
     members = [FairseqMember(model) for model in random_models(2)]
     loaded = [0, 0]
