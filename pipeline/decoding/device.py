@@ -16,10 +16,10 @@ from pipeline.run.settings import DecodeConfig
 from pipeline.statistics.posterior import expr_log_weight
 from pipeline.store.statistics import DISTRIBUTION_STATISTICS, n_columns
 
-# Makes the distributions of a step; `distributions_of` unless a test chooses a path.
+# How distributions are made of logits: `distributions_of`, unless a test chooses.
 DistributionsOf = Callable[[Tensor, DecodeConfig], Distributions]
-# Working memory per logit of a block: about six float32 arrays exist at the same time.
-_BYTES_PER_LOGIT = 24
+# Float32 arrays of a block that exist at the same time: [row, member, vocab] and [row, vocab].
+_MEMBER_ARRAYS, _POSTERIOR_ARRAYS = 4, 8
 _SIGN_BIT, _ALL_BUT_SIGN = 31, 2**31 - 1
 
 
@@ -40,11 +40,11 @@ class DeviceDistributions(Distributions):
 
     def __init__(self, logits: Tensor, memory_bytes: int) -> None:
         super().__init__(logits)
-        block_bytes = _BYTES_PER_LOGIT * logits.shape[1] * logits.shape[2]
-        self._block_rows = max(1, memory_bytes // block_bytes)
+        n_array = _MEMBER_ARRAYS * logits.shape[1] + _POSTERIOR_ARRAYS
+        self._block_rows = max(1, memory_bytes // (4 * n_array * logits.shape[2]))
         totals = [rows.float().logsumexp(dim=2) for rows in logits.split(self._block_rows)]
         total = torch.cat(totals)
-        self._log_total = total.masked_fill(~total.isfinite(), torch.nan)
+        self._log_total = total.where(total.isfinite(), torch.nan)
 
     def log_total(self) -> Tensor:
         """ln sum_k exp(logit): [row, member]; NaN if a logit is NaN. On the logits' device."""
@@ -74,11 +74,11 @@ class DeviceDistributions(Distributions):
     ) -> Tensor:
         """Draw one token per row from the posterior; see `Distributions.draw`."""
         log_weight, number = self._here(log_weight), self._here(torch.from_numpy(uniform))
+        never = self._here(torch.tensor(excluded, dtype=torch.long))
         tokens = []
         for row in self._rows():
             score = self.log_posterior(row, log_weight) / decode.sampling_temperature
-            probability = score.softmax(dim=1)
-            probability[:, excluded] = 0
+            probability = score.softmax(dim=1).index_fill_(1, never, 0.0)
             probability = truncated(probability, decode.sampling_top_k, decode.sampling_top_p)
             tokens.append(_inverted(probability, number[row]))
         return torch.cat(tokens).cpu()
@@ -117,7 +117,9 @@ def distribution_columns(logprob: Tensor, log_weight: Tensor) -> Tensor:
     posterior does not. The same as `pipeline.statistics.kernel.fused_statistics`.
     """
     n_member = logprob.shape[1]
-    entropy_member = _cross_entropy(logprob, logprob)
+    probability = logprob.exp()
+    entropy_member = 0.0 - torch.xlogy(probability, probability).sum(dim=-1)
+    del probability
     if n_member == 1:
         return entropy_member.expand(-1, n_columns(1, DISTRIBUTION_STATISTICS))
     log_prex = logprob.logsumexp(dim=1) - math.log(n_member)

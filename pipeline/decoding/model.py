@@ -51,8 +51,9 @@ class MemberModel(Protocol):
 
         In the first call of a state, prefix is `start` in every row; in each further call it is
         one token longer. The softmax of the logits over the vocabulary
-        is the member's distribution, so log-probabilities will do. The result is float32 and valid
-        until the next call.
+        is the member's distribution, so log-probabilities will do. The result may have half
+        precision and be on any device, where it stays: posteriors and statistics are computed there
+        in float32. It is valid until the next call.
         """
 
     def reorder(self, state: Any, row: Tensor, beam: int) -> Any:

@@ -170,5 +170,5 @@ def truncated(probability: Tensor, top_k: int, top_p: float) -> Tensor:
     if top_k:
         ordered[:, top_k:] = 0
     before = ordered.cumsum(dim=1) - ordered
-    ordered[before >= top_p * ordered.sum(dim=1, keepdim=True)] = 0
+    ordered.masked_fill_(before >= top_p * ordered.sum(dim=1, keepdim=True), 0)
     return torch.zeros_like(probability).scatter(1, token, ordered)

@@ -53,7 +53,7 @@ class FairseqMember:
     """A fairseq encoder-decoder model as a MemberModel.
 
     It supports one search at a time, because the beam is set on the model's attention modules. The
-    model may be on any device and in half precision: inputs are moved there, logits are float32.
+    model may be on any device and in half precision; inputs are moved there, and logits stay there.
     """
 
     def __init__(self, model: Any) -> None:
@@ -133,7 +133,7 @@ class FairseqMember:
         if getattr(self.model.decoder, "adaptive_softmax", None) is not None:
             output = (self.model.get_normalized_probs(output, log_probs=True), None)
         logits: Tensor = output[0]
-        return logits.float()
+        return logits
 
 
 class SpeechMember(FairseqMember):

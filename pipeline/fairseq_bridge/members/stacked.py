@@ -89,8 +89,8 @@ class StackedTransformers:
         """Initial state, one row per sentence, of source [sentence, token], padded on the right."""
         encoded = [member.encoded(source)["encoder_out"][0] for member in self._members]
         output = torch.stack([states.transpose(0, 1) for states in encoded])
-        padding = source.to(output.device).eq(self._members[0].padding)
-        mask = output.new_zeros(padding.shape).masked_fill(padding, -torch.inf)
+        padding = source.eq(self._members[0].padding)
+        mask = output.new_zeros(padding.shape).masked_fill(padding.to(output.device), -torch.inf)
         return _State(
             1,
             mask[:, None, None, :] if padding.any() else None,
@@ -121,7 +121,7 @@ class StackedTransformers:
             self._logits = x.new_empty(size)
         logits = self._logits[:size].view(self.n_member, len(prefix), self.vocab_size)
         torch.bmm(x, self._output, out=logits)
-        return logits.transpose(0, 1).float()
+        return logits.transpose(0, 1)
 
     @torch.inference_mode()
     def reorder(self, state: _State, row: Tensor, beam: int) -> _State:
