@@ -62,7 +62,7 @@ class CausalMember:
         mask = (column >= 0).long()
         prompt = source.gather(1, column.clamp(min=0)) * mask
         output = self._run(prompt, mask, None)
-        return _State(mask.to(self.device), output.cache, output.logits[:, -1].float())
+        return _State(mask.to(self.device), output.cache, output.logits[:, -1])
 
     @torch.inference_mode()
     def step(self, state: _State, prefix: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class CausalMember:
         if new.shape[1]:
             state.mask = torch.cat([state.mask, torch.ones_like(new, device=self.device)], dim=1)
             output = self._run(new, state.mask, state.cache)
-            state.cache, state.logits = output.cache, output.logits[:, -1].float()
+            state.cache, state.logits = output.cache, output.logits[:, -1]
             state.n_seen = prefix.shape[1]
         return state.logits
 
@@ -96,7 +96,7 @@ class CausalMember:
         tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
         logits = self._run(tokens.clamp(min=0), (tokens >= 0).long(), None, use_cache=False).logits
         for sentence, count, n_token in zip(logits, n_prompt, length, strict=True):
-            yield sentence[count - 1 : count - 1 + n_token].float()
+            yield sentence[count - 1 : count - 1 + n_token]
 
     def _run(self, tokens: Tensor, mask: Tensor, cache: Any, use_cache: bool = True) -> Any:
         """Run the model on new tokens [row, token]; mask covers them and all that came before."""

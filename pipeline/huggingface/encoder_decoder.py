@@ -56,7 +56,7 @@ class EncoderDecoderMember:
         """Logits of the next token [row, vocab] after prefix [row, token]."""
         output = self._decoded(state, prefix[:, state.n_seen :], use_cache=True)
         state.cache, state.n_seen = output.cache, prefix.shape[1]
-        logits: Tensor = output.logits[:, -1].float()
+        logits: Tensor = output.logits[:, -1]
         return logits
 
     @torch.inference_mode()
@@ -73,7 +73,7 @@ class EncoderDecoderMember:
         logits = self._decoded(_State(*self._encoded(source)), prefix, use_cache=False).logits
         first = len(self.start) - 1
         for sentence, n_token in zip(logits, length, strict=True):
-            yield sentence[first : first + n_token].float()
+            yield sentence[first : first + n_token]
 
     def _max_source(self) -> int:
         return _setting(self.model.config, "max_source_positions", "max_position_embeddings")

@@ -16,7 +16,7 @@ from pipeline.huggingface.control_tokens import control_tokens
 from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMember
 from tests.fake_cuda import CUDA, fake_cuda, on_fake_cuda, steps_of
 from tests.pipeline.decoding.test_device import assert_same
-from tests.pipeline.huggingface.conftest import BUILDERS, VOCAB, sentences_of, start_of
+from tests.pipeline.huggingface.conftest import BUILDERS, STARTS, VOCAB, sentences_of
 from tests.pretended_cuda import PretendedCuda
 
 
@@ -24,7 +24,7 @@ def member(name: str, move: Callable[[Any], Any]) -> Any:
     """A member with random weights, always the same, that were moved."""
     torch.manual_seed(0)
     model = BUILDERS[name]().eval()
-    start = tuple(start_of(name)) if name == "whisper" else None
+    start = tuple(STARTS[name]) if name == "whisper" else None
     tokens = control_tokens(model.config, model.generation_config, name, start=start)
     kind: Any = {"gpt2": CausalMember, "whisper": SpeechMember}.get(name, EncoderDecoderMember)
     return kind(move(model), tokens)
