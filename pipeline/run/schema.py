@@ -373,9 +373,7 @@ class PlanConfig:
 
     hardware: str = _one_of("this_machine", "v100", "a100", "h100")
     devices: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
-    usable_share: float | None = _rule(
-        "null or in (0, 1]", lambda value: value is None or 0 < value <= 1
-    )
+    usable_share: float | None = _rule("null or in (0, 1]", lambda x: x is None or 0 < x <= 1)
 
 
 @dataclass
