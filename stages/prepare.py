@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def prepare(config: PipelineConfig) -> None:
     """Write {io.root}/prepare/{task.name}/, with a data card and a manifest."""
     data, task = config.data, config.task
-    if task.family == "speech" or data.units.name != "own":  # else there is nothing to cut
+    if data.units.name != "own":
         check_extra("train", "stage prepare")
     if data.check_paper_sizes:
         check_present(data, task)

@@ -14,7 +14,10 @@ EXTRAS = {
         *("torch", "fairseq", "sentencepiece", "sacremoses", "subword_nmt", "safetensors"),
         *("kaldi_native_fbank", "soundfile", "soxr"),
     ),
-    "transformers": ("torch", "transformers", "tokenizers", "sentencepiece", "safetensors"),
+    "transformers": (
+        *("torch", "transformers", "tokenizers", "sentencepiece", "safetensors"),
+        *("soundfile", "soxr"),
+    ),
     "peft": ("peft",),
     "tracking": ("mlflow",),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from pipeline.run.settings import ROOT
+from stages.__main__ import PROGRAM
 
 PAGES = [
     ROOT / "README.md",
@@ -20,7 +21,7 @@ PAGES = [
 # A block without a language holds shell commands.
 SHELL = ("", "sh")
 _PROGRAMS = (
-    *("python", "sequence-uncertainty", "make", "dvc", "mkdocs"),
+    *("python", "pip", PROGRAM, "make", "dvc", "mkdocs"),
     *("pytest", "ruff", "mypy", "pre-commit", "sacrebleu"),
 )
 

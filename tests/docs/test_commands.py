@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import yaml
 
 from pipeline.run.overrides import check_overrides
 from pipeline.run.settings import ROOT
-from stages.__main__ import STAGES
+from stages.__main__ import PROGRAM, STAGES
 from tests.docs.pages import PAGES, SHELL, blocks, commands
 from tests.docs.test_huggingface_speech import PAGE as WHISPER
 from tests.docs.test_sessions import SESSIONS
@@ -68,6 +69,19 @@ def _console_script(words: tuple[str, ...]) -> None:
         _stage(("python", "-m", f"stages.{stage}", *arguments))
     else:
         assert words[1:] in [("--help",), ("-sc", "install=bash")]
+
+
+def _pip(words: tuple[str, ...]) -> None:
+    """Check what is installed: this package with extras that exist, its wheel, or a tested one."""
+    assert words[1] == "install"
+    *options, package = words[2:]
+    assert options in ([], ["-c", "constraints.txt"])
+    name, _, extras = package.removesuffix("]").partition("[")
+    if name in (".", PROGRAM) or name.endswith(".whl"):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert {*filter(None, extras.split(","))} <= {*project["optional-dependencies"]}
+    else:
+        assert f"\n{name}==" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
 def _make(words: tuple[str, ...]) -> None:
@@ -125,7 +139,8 @@ def _pytest(words: tuple[str, ...]) -> None:
 
 CHECKS = {
     "stage": _stage,
-    "sequence-uncertainty": _console_script,
+    "pip": _pip,
+    PROGRAM: _console_script,
     "module": _help,
     "dvc": _dvc,
     "environment": _environment,
