@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.decoding.diversity_report import diversity_report
+from pipeline.decoding.gpus import gpu_count, use_own_gpu
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Part, plan_parts, shard_of
 from pipeline.ensembles import (
@@ -71,14 +72,17 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     if pieces := inputs.own_vocabularies():
         beside["vocabulary.json"] = pieces
     folder = _folder(config, inputs, plan, beside)
-    run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan})
-    decoded = run_parts(config, folder, config.decode.parts_per_job)
+    n_gpu = gpu_count(config.decode.device)
+    run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan}, n_gpu)
+    decoded = run_parts(config, folder, config.decode.parts_per_job, n_gpu)
     _log.info("decoded %d of %d parts into %s", len(decoded), len(plan), folder.root)
 
 
 def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> None:
     from pipeline.decoding.part import decode_part, decode_shard
 
+    if config.decode.device == "cuda":
+        use_own_gpu()
     task = config.task.name
     name, shard = shard_of(str(config.part))
     row = {part.name: index for index, part in enumerate(plan)}

@@ -45,7 +45,10 @@ def diversity_on(
         model = as_ensemble([load_member() for load_member in loaders])
     prepared = read_test_set(test_set)[:_MAX_SENTENCES]
     sentences = [sentence.encoded(tokenizer) for sentence in prepared]
-    return diversity(model, list(load), sentences, decode.batch_sentences)
+    report = diversity(model, list(load), sentences, decode.batch_sentences)
+    del model
+    torch.cuda.empty_cache()  # the GPU's memory is for the jobs that decode
+    return report
 
 
 @torch.inference_mode()

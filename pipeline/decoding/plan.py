@@ -20,7 +20,8 @@ from pipeline.store.statistics import n_columns
 
 _Item = TypeVar("_Item")
 _LABEL = re.compile(r"(?P<part>.+)@(?P<number>[0-9]+)of(?P<count>[1-9][0-9]*)")
-_FLOAT_BYTES = 4
+_FLOAT_BYTES, _ID_BYTES = 4, 8
+_CANDIDATE_BYTES = _FLOAT_BYTES + 2 * _ID_BYTES
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,16 @@ def part_size(
     tokens = n_token * n_hypothesis
     memory = decode.batch_sentences * rows * model.n_member * model.vocab_size * _FLOAT_BYTES
     return PartSize(n_sentence, tokens, 2 * tokens * _token_bytes(model, dump), memory)
+
+
+def sent_bytes(n_member: int, regime: str) -> int:
+    """Bytes that a decode on an accelerator sends to the host per prefix.
+
+    They are the statistics and, of a search, score, position and token of two candidates per
+    prefix; of a sample, its token.
+    """
+    tokens = 2 * _CANDIDATE_BYTES if regime in SEARCHES else _ID_BYTES if regime == "sample" else 0
+    return n_columns(n_member) * _FLOAT_BYTES + tokens
 
 
 def check_disk_space(size: PartSize, folder: Path, name: str) -> None:

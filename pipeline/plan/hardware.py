@@ -6,23 +6,26 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from pipeline.plan.costs import ModelCosts
 from pipeline.run.settings import PipelineConfig, plain
 
-# Share of the peak FLOP/s that training reaches. Translation: Ott et al. 2018, table 1 (8 V100:
-# 143,000 target tokens per second in fp16, 54,000 in fp32; recalled, not checked against the
-# paper). Speech: our paper (8 days on 8 V100). tests/pipeline/plan derives them. Other accelerators
-# and decoding are assumed to reach the same share.
+# Share of the peak FLOP/s that training reaches. Translation: fairseq's Transformer (big) as NVIDIA
+# publishes it, 186,442 tokens per second in mixed precision and 53,641 in fp32 on 8 V100 (DGX-1,
+# batches of 2560 tokens; github.com/NVIDIA/DeepLearningExamples, commit 0053b4b,
+# PyTorch/Translation/Transformer/README.md, "Training performance"). Speech: our paper (8 days on
+# 8 V100). tests/pipeline/plan derives them. Other accelerators and decoding are assumed to reach
+# the same share.
 USABLE_SHARE = {
-    ("translation", "fp16"): 0.187,
-    ("translation", "fp32"): 0.56,
+    ("translation", "fp16"): 0.243,
+    ("translation", "fp32"): 0.557,
     ("speech", "fp16"): 0.125,
     ("speech", "fp32"): 0.125,
 }
 SHARE_SOURCES = {
-    "translation": "from tokens per second of Ott et al. 2018 on V100, as recalled and not checked",
+    "translation": "from the tokens per second that NVIDIA publishes for fairseq on 8 V100",
     "speech": "from the paper's 8 days on 8 V100 per member",
 }
 # Time of one search step during which a GPU waits for the host; an assumption.
@@ -36,6 +39,7 @@ class Hardware:
     train_flops, decode_flops: usable FLOP/s in training and decoding. bytes_per_second: of its
     memory. step_seconds: minimum time of one search step. usable_share, share_source: the share of
     its peak FLOP/s that training reaches and the source of this value, unless the device was timed.
+    host_bytes_per_second: of its link to the host, one way; infinite for a CPU.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Hardware:
     source: str
     usable_share: float | None = None
     share_source: str = ""
+    host_bytes_per_second: float = inf
 
 
 @dataclass(frozen=True)
@@ -54,18 +59,19 @@ class _Accelerator:
     peak_flops: dict[str, float]
     memory_bytes: float
     bytes_per_second: float
+    host_bytes_per_second: float  # half of what data sheets give for PCIe, which is both ways
     source: str
 
 
 ACCELERATORS = {
     "v100": _Accelerator(
-        {"fp16": 125e12, "fp32": 15.7e12}, 16e9, 900e9, "NVIDIA V100 SXM2, data sheet"
+        {"fp16": 125e12, "fp32": 15.7e12}, 16e9, 900e9, 16e9, "NVIDIA V100 SXM2, data sheet"
     ),
     "a100": _Accelerator(
-        {"fp16": 312e12, "fp32": 19.5e12}, 80e9, 2039e9, "NVIDIA A100 80GB SXM, data sheet"
+        {"fp16": 312e12, "fp32": 19.5e12}, 80e9, 2039e9, 32e9, "NVIDIA A100 80GB SXM, data sheet"
     ),
     "h100": _Accelerator(
-        {"fp16": 989e12, "fp32": 67e12}, 80e9, 3350e9, "NVIDIA H100 SXM, data sheet, dense"
+        {"fp16": 989e12, "fp32": 67e12}, 80e9, 3350e9, 64e9, "NVIDIA H100 SXM, data sheet, dense"
     ),
 }
 
@@ -91,6 +97,7 @@ def accelerator(
         device.source,
         shares[train],
         "as set" if share else SHARE_SOURCES[family],
+        device.host_bytes_per_second,
     )
 
 
@@ -121,9 +128,7 @@ def this_machine(
     train = _training_flops(config, costs, lengths, vocab_size)
     decode = _decoding_flops(config, costs, lengths, vocab_size)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Hardware(
-        "this_machine", train, decode, memory, float("inf"), 0.0, "one core, measured now"
-    )
+    return Hardware("this_machine", train, decode, memory, inf, 0.0, "one core, measured now")
 
 
 def _models(config: PipelineConfig, vocab_size: int, count: int) -> tuple[Any, list[Any]]:

@@ -79,7 +79,8 @@ def _assumptions(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
         yield (
             f"In training this is {hardware.usable_share:.3g} of its peak, "
             f"{hardware.share_source}; set plan.usable_share to your own value. Decoding is "
-            f"assumed to reach the same share."
+            f"assumed to reach the same share, and posteriors and statistics to take the time of "
+            f"their traffic in its memory."
         )
     if from_prepared:
         yield "Test sets: as prepared."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TRAINING
-from pipeline.decoding.plan import Part, part_size, plan_parts, shards
+from pipeline.decoding.plan import Part, part_size, plan_parts, sent_bytes, shards
 from pipeline.ensembles import planned_ensembles
 from pipeline.plan.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
@@ -27,6 +27,9 @@ _RESUME_STATES = 2  # kept by training
 _BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "float32": 4, "float16": 2}
 _UPDATE_PER_FORWARD = 3  # FLOPs of an update, with its backward pass, per FLOP of the forward pass
 _TEXT_BYTES_PER_WORD = 16  # as text and as token ids
+# Bytes of an accelerator's memory that posterior, top of the beam and statistics read and write per
+# logit; counted in docs/decisions/0010-decoding-on-an-accelerator.md.
+_BYTES_PER_LOGIT = 200
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,7 @@ def _decode(
         steps = 1 if part.regime == "teacher_forcing" else size.target_length
         step = max(hardware.step_seconds, weights / hardware.bytes_per_second)
         busy = max(part_flops / hardware.decode_flops, n_batch * steps * step)
+        busy += _tokens(config, part, size) * _token_seconds(n_member, vocab_size, part, hardware)
         n_block = ceil(size.sentences / decode.part_sentences)
         part_shards.append(len(shards(decode.shards, n_block)))
         n_job = part_shards[-1] + 1  # one joins the shards, or makes the whole part
@@ -212,7 +216,8 @@ def _decode(
         flops += part_flops
         disk += expected.disk_bytes / 2  # the blocks that double it exist only during a job
         loaded = weights * _loaded_members(decode, part) / n_member
-        memory = max(memory, loaded + expected.memory_bytes)
+        working = decode.device_memory_mib * 2**20 if decode.device == "cuda" else 0
+        memory = max(memory, loaded + expected.memory_bytes + working)
     return Work(
         "decode",
         tuple(seconds),
@@ -222,6 +227,15 @@ def _decode(
         on_device=True,
         part_shards=tuple(part_shards),
     )
+
+
+def _token_seconds(n_member: int, vocab_size: int, part: Part, hardware: Hardware) -> float:
+    """Seconds that an accelerator takes for the distributions of a prefix, and for sending them.
+
+    On a CPU both are part of what is timed.
+    """
+    in_memory = _BYTES_PER_LOGIT * n_member * vocab_size / hardware.bytes_per_second
+    return in_memory + sent_bytes(n_member, part.regime) / hardware.host_bytes_per_second
 
 
 def _loaded_members(decode: DecodeConfig, part: Part) -> int:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hydra.core.hydra_config import HydraConfig
@@ -24,20 +24,20 @@ def parts_of_job(part: str) -> list[str]:
     return part.split(_SEPARATOR)
 
 
-def run_parts(config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1) -> list[str]:
+def run_parts(
+    config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1, n_gpu: int = 0
+) -> list[str]:
     """Make the missing parts of {io.root}/{stage}/{task} side by side; return their names.
 
-    Jobs with `parts_per_job` parts each run through the chosen launcher. Raises PipelineError
-    naming the parts that failed; finished parts are kept.
+    Jobs with `parts_per_job` parts each run through the chosen launcher. n_gpu: number of GPUs of
+    this machine that jobs use; local jobs are then as many as GPUs, whatever `parts_per_job` is.
+    Raises PipelineError naming the parts that failed; finished parts are kept.
     """
     missing = folder.missing()
     if missing:
         starts = range(0, len(missing), parts_per_job)
-        _run_jobs(
-            config,
-            folder,
-            [_SEPARATOR.join(missing[start : start + parts_per_job]) for start in starts],
-        )
+        jobs = [missing[start : start + parts_per_job] for start in starts]
+        _run_jobs(config, folder, jobs, n_gpu)
         failed = folder.missing()
         if failed:
             raise PipelineError(
@@ -48,28 +48,41 @@ def run_parts(config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1
     return missing
 
 
-def run_shards(config: PipelineConfig, folder: PartFolder, shards: Mapping[str, list[str]]) -> None:
+def run_shards(
+    config: PipelineConfig, folder: PartFolder, shards: Mapping[str, list[str]], n_gpu: int = 0
+) -> None:
     """Make the shards of missing parts side by side; `run_parts` joins them afterwards.
 
     shards: part -> the values of setting `part` that make its shards; empty for a part without
-    shards. Raises PipelineError if a job failed; finished shards are kept.
+    shards. n_gpu: as of `run_parts`. Raises PipelineError if a job failed; finished shards are
+    kept.
     """
-    jobs = [shard for part in folder.missing() for shard in shards[part]]
-    if jobs and _run_jobs(config, folder, jobs):
+    jobs = [[shard] for part in folder.missing() for shard in shards[part]]
+    if jobs and _run_jobs(config, folder, jobs, n_gpu):
         raise PipelineError(
             f"{folder.root}: shards of parts failed (see the messages above). "
             "Finished shards are kept; the next run makes only the missing ones."
         )
 
 
-def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[str]) -> int:
-    """Run this stage as one multirun, a job per value of setting `part`; return its exit code."""
+def jobs_of_gpus(parts: Sequence[str], n_gpu: int) -> list[list[str]]:
+    """Divide parts among jobs, at most one per GPU: each GPU in turn gets the next part."""
+    return [list(parts[first::n_gpu]) for first in range(min(n_gpu, len(parts)))]
+
+
+def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[list[str]], n_gpu: int) -> int:
+    """Run this stage as one multirun with these parts per job; return its exit code."""
+    launcher = _launcher_overrides()
+    if n_gpu and launcher[0] == "hydra/launcher=local":
+        # Two processes on one GPU would share its memory.
+        jobs = jobs_of_gpus([part for parts in jobs for part in parts], n_gpu)
+        launcher.insert(1, f"hydra.launcher.n_jobs={len(jobs)}")
     command = [sys.executable, "-m", f"stages.{folder.stage}", "--multirun"]
     command += [
         f"from_config={_quoted(str(config.from_config))}",
         f"io.root={_quoted(config.io.root)}",
-        f"part={','.join(map(_quoted, jobs))}",
-        *_launcher_overrides(),
+        f"part={','.join(_quoted(_SEPARATOR.join(parts)) for parts in jobs)}",
+        *launcher,
     ]
     return _run_in_group(command)
 

@@ -140,9 +140,9 @@ def decode_many(count: int, path: Path) -> None:
         "regime": "beam", "combination": "prex", "n_member": 2, "vocab_size": len(dictionary),
     }  # fmt: skip
     dump = DumpConfig("statistics", "statistics", "float32", 1)
-    config = _config(beam=2, max_length_offset=4)
+    settings = config(beam=2, max_length_offset=4)
     tokenizer = SubwordTokenizer(dictionary, dictionary, detokenise)
-    decoder = Decoder(tokenizer, model, beam_search, config, dump)
+    decoder = Decoder(tokenizer, model, beam_search, settings, dump)
     blocks = path.with_suffix(".blocks")
     decode_to_store(decoder, read_test_set(prepared), path, attributes, "bench", blocks)
 
@@ -218,11 +218,12 @@ def _memory() -> list[Measurement]:
 
 def _search(models: Sequence[Any], batch: list[Sentence]) -> Callable[[], Any]:
     ensemble = as_ensemble([FairseqMember(model) for model in models])
-    config = _config(beam=BEAM, max_length_offset=40)
-    return lambda: beam_search(ensemble, batch, "prex", config)
+    settings = config(beam=BEAM, max_length_offset=40)
+    return lambda: beam_search(ensemble, batch, "prex", settings)
 
 
-def _config(**settings: Any) -> Any:
+def config(**settings: Any) -> Any:
+    """The default search with these settings."""
     beam = OmegaConf.load(CONF / "decode" / "beam.yaml")
     return OmegaConf.merge(
         OmegaConf.structured(DecodeConfig), beam, {"max_length_ratio": 0.0}, settings

@@ -138,7 +138,9 @@ def test_blocks_of_a_test_set_are_divided_among_shards(
 ) -> None:
     shard_labels: dict[str, list[str]] = {}
 
-    def run_shards(_: PipelineConfig, __: PartFolder, labels: dict[str, list[str]]) -> None:
+    def run_shards(
+        _: PipelineConfig, __: PartFolder, labels: dict[str, list[str]], n_gpu: int
+    ) -> None:
         shard_labels.update(labels)
 
     monkeypatch.setattr("stages.decode.run_shards", run_shards)

@@ -16,6 +16,7 @@ from pipeline.decoding.compiled import CompiledDistributions
 from pipeline.decoding.device import DeviceDistributions, distribution_columns, distributions_of
 from pipeline.decoding.diversity import diversity
 from pipeline.decoding.ensemble import MembersInTurn, as_ensemble
+from pipeline.decoding.plan import sent_bytes
 from pipeline.decoding.posterior import Distributions, member_log_weight
 from pipeline.decoding.sample import sample
 from pipeline.decoding.scoring import score_targets, with_distributions
@@ -50,15 +51,15 @@ def stacked(models: list[Any]) -> Any:
     return as_ensemble([FairseqMember(model) for model in models])
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(found: Any, expected: Any, atol: float = 1e-5) -> None:
     for ours, theirs in zip(found, expected, strict=True):
         for first, second in zip(ours, theirs, strict=True):
             assert first.token_id.tolist() == second.token_id.tolist()
             assert (first.finished, first.member) == (second.finished, second.member)
-            assert first.score == pytest.approx(second.score, abs=1e-5)
+            assert first.score == pytest.approx(second.score, abs=atol)
             for field in fields(TokenStatistics):
                 pair = (getattr(each.statistics, field.name) for each in (first, second))
-                np.testing.assert_allclose(*pair, atol=1e-5, err_msg=field.name)
+                np.testing.assert_allclose(*pair, atol=atol, err_msg=field.name)
 
 
 @pytest.mark.parametrize("ensemble", [in_turn, stacked])
@@ -133,7 +134,7 @@ def counted(
         return model, search(model, batch, "prex", config)
 
 
-COLUMNS = 2 * N_MEMBER + 5
+COLUMN_BYTES = 4 * (2 * N_MEMBER + 5)
 NAN_CHECK = 1
 
 
@@ -143,7 +144,9 @@ def test_a_step_of_sampling_sends_its_columns_and_tokens(
     config = decode_config(regime="sample", min_length=0, beam=BEAM)
     model, hypotheses = counted(sample, random_models(N_MEMBER), sentences, config)
     running = [BEAM * len(sentences), *model.rows[1:]]  # one row per sentence at first
-    assert model.bytes_of_steps() == [n_row * (4 * COLUMNS + 8) + NAN_CHECK for n_row in running]
+    per_row = COLUMN_BYTES + 8  # and the token
+    assert sent_bytes(N_MEMBER, "sample") == per_row
+    assert model.bytes_of_steps() == [n_row * per_row + NAN_CHECK for n_row in running]
     assert sum(running) == sum(len(each.token_id) for best in hypotheses for each in best)
 
 
@@ -152,6 +155,7 @@ def test_a_step_of_beam_search_sends_columns_and_twice_the_beam_of_candidates(
 ) -> None:
     model, _ = counted(beam_search, random_models(N_MEMBER), sentences, decode_config(beam=BEAM))
     candidate = 4 + 8 + 8  # score, position, token
+    assert sent_bytes(N_MEMBER, "beam") == COLUMN_BYTES + 2 * candidate
     for step, (n_row, n_byte) in enumerate(zip(model.rows, model.bytes_of_steps(), strict=True)):
         n_sentence = n_row if step == 0 else n_row // BEAM
         # Statistics are those of prefixes, log-probs those of kept and of finished extensions.
@@ -168,7 +172,8 @@ def test_scoring_sends_the_columns_of_each_token(
         model = in_turn([cuda.moved(model) for model in random_models(N_MEMBER)])
         score_targets(model, sentences, "prex", decode_config())
     n_token = sum(len(sentence.target or ()) for sentence in sentences)
-    assert sum(size for size in cuda.to_host if size > NAN_CHECK) == n_token * COLUMNS * 4
+    assert sent_bytes(N_MEMBER, "teacher_forcing") == COLUMN_BYTES
+    assert sum(size for size in cuda.to_host if size > NAN_CHECK) == n_token * COLUMN_BYTES
 
 
 def test_diversity_is_that_of_the_cpu(random_models: Any, sentences: list[Sentence]) -> None:

@@ -11,9 +11,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
+from pipeline.decoding.gpus import gpu_of_job
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
-from pipeline.run.jobs import run_parts, run_shards
+from pipeline.run.jobs import jobs_of_gpus, run_parts, run_shards
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from tests.artifacts import made_by
 
@@ -88,3 +89,30 @@ def test_no_run_is_started_without_parts(
     run_shards(config, folder, {"a": ["a@1of2", "a@2of2"]})
     assert run_parts(config, folder) == []
     assert commands == []
+
+
+def test_each_gpu_has_one_job_with_the_next_part_in_turn() -> None:
+    assert jobs_of_gpus(["a", "b", "c", "d", "e"], 2) == [["a", "c", "e"], ["b", "d"]]
+    assert jobs_of_gpus(["a", "b"], 4) == [["a"], ["b"]]
+    assert [gpu_of_job(job, 2) for job in range(4)] == [0, 1, 0, 1]
+
+
+def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
+    config: PipelineConfig, commands: list[list[str]], tmp_path: Path
+) -> None:
+    parts = dict.fromkeys("abc", made_by("decode"))
+    folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", parts)
+    shards = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
+    with pytest.raises(PipelineError, match="shards of parts failed"):
+        run_shards(config, folder, shards, 2)
+    assert commands[-1][-3] == "part='a@1of2','a@2of2','c@1of2','c@2of2'"
+    with read_write(HydraConfig.get()):
+        HydraConfig.get().mode = RunMode.MULTIRUN  # inside of a cluster's job jobs are local
+    run_shards(config, folder, shards, 2)
+    with pytest.raises(PipelineError, match="3 of 3 parts failed"):
+        run_parts(config, folder, 2, 8)
+    local = "hydra/launcher=local"
+    assert [command[-3:] for command in commands[1:]] == [
+        ["part='a@1of2 + c@1of2','a@2of2 + c@2of2'", local, "hydra.launcher.n_jobs=2"],
+        ["part='a','b','c'", local, "hydra.launcher.n_jobs=3"],
+    ]
