@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.decoding.diversity_report import diversity_report
-from pipeline.decoding.gpus import gpu_count, use_own_gpu
+from pipeline.decoding.gpus import gpu_count, use_gpu_of_job
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
 from pipeline.decoding.plan import Part, plan_parts, shard_of
 from pipeline.ensembles import (
@@ -23,7 +23,7 @@ from pipeline.run.application import run
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.code import code_digest
 from pipeline.run.extras import check_extra_of
-from pipeline.run.jobs import run_parts, run_shards
+from pipeline.run.jobs import job_number, run_parts, run_shards
 from pipeline.run.settings import DecodeConfig, PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def _decode_one(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     from pipeline.decoding.part import decode_part, decode_shard
 
     if config.decode.device == "cuda":
-        use_own_gpu()
+        use_gpu_of_job(job_number())
     task = config.task.name
     name, shard = shard_of(str(config.part))
     row = {part.name: index for index, part in enumerate(plan)}

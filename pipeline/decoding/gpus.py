@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
-
 
 def gpu_count(device: str) -> int:
     """Number of GPUs that the jobs of `decode.device` share; 0 if it is the CPU."""
@@ -20,14 +17,9 @@ def gpu_of_job(job: int, n_gpu: int) -> int:
     return job % n_gpu
 
 
-def use_own_gpu() -> None:
-    """Let `cuda` mean the GPU of this job of a multirun, or the first one outside of a multirun.
-
-    Without a GPU nothing happens; loading a model then says so.
-    """
+def use_gpu_of_job(job: int) -> None:
+    """Let `cuda` mean the GPU of a job. Without a GPU nothing happens; loading a model fails."""
     import torch
 
-    hydra = HydraConfig.get()
-    job = int(hydra.job.num) if hydra.mode == RunMode.MULTIRUN else 0
     if n_gpu := torch.cuda.device_count():
         torch.cuda.set_device(gpu_of_job(job, n_gpu))

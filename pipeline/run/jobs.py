@@ -24,6 +24,12 @@ def parts_of_job(part: str) -> list[str]:
     return part.split(_SEPARATOR)
 
 
+def job_number() -> int:
+    """The number of this job in its multirun, from 0; 0 outside of a multirun."""
+    hydra = HydraConfig.get()
+    return int(hydra.job.num) if hydra.mode == RunMode.MULTIRUN else 0
+
+
 def run_parts(
     config: PipelineConfig, folder: PartFolder, parts_per_job: int = 1, n_gpu: int = 0
 ) -> list[str]:
