@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.util import find_spec
 
 import pytest
 from packaging.requirements import Requirement
@@ -50,6 +51,11 @@ def test_case_23_pinned_set_is_complete_and_consistent() -> None:
         assert name in tested, f"constraints.txt: {requirement} is missing"
         assert requirement.specifier.contains(tested[name], prereleases=True), requirement
         waiting += _dependencies(name, requirement.extras)
+
+
+def test_torchaudio_is_not_in_the_tested_set() -> None:
+    """pip installs it, since fairseq asks for it; beside a CPU build of torch it does not load."""
+    assert find_spec("torchaudio") is None, "pip uninstall torchaudio"
 
 
 def _dependencies(name: str, extras: set[str]) -> list[Requirement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,11 @@ class HuggingFaceTokenizer:
         self.tokens: ControlTokens = control_tokens(
             self.config, generation, str(folder), unk=unk, start=start
         )
+        if self.is_causal and self._tokenizer("a")["input_ids"][-1] == self.tokens.eos:
+            raise DataError(
+                f"{folder}: its tokenizer ends every text with EOS, so that a prompt could not be "
+                f"continued. Set add_eos_token to false in tokenizer_config.json."
+            )
 
     @property
     def vocab_size(self) -> int:
@@ -129,7 +135,9 @@ class HuggingFaceTokenizer:
 
 def read_tokenizer(folder: Path) -> Any:
     """The tokenizer in a folder as transformers has it. Raises DataError if there is none."""
-    with _as_data_error(folder):
+    with _as_data_error(folder), warnings.catch_warnings():
+        # Marian's tokenizer recommends a package for a normalisation that it does not apply.
+        warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
         return import_transformers().AutoTokenizer.from_pretrained(folder, **_LOCAL)
 
 

@@ -167,6 +167,15 @@ def test_the_spaces_before_the_target_belong_to_the_target(tmp_path: Path) -> No
     assert tokenizer.tokens.suppressed == ()
 
 
+def test_a_tokenizer_that_ends_prompts_is_refused(tmp_path: Path) -> None:
+    config = transformers.GPT2Config(
+        vocab_size=len(WORDS), bos_token_id=BOS, eos_token_id=EOS, n_layer=1
+    )
+    folder = write(tmp_path, "$A </s>", config)
+    with pytest.raises(DataError, match=r"ends every text with EOS, .* add_eos_token to false"):
+        HuggingFaceTokenizer(folder, "{source} {target}", NO_LANGUAGES)
+
+
 def test_several_or_no_end_symbols_are_refused(tmp_path: Path) -> None:
     config = seq2seq()
     generation = transformers.GenerationConfig(eos_token_id=[2, 3], decoder_start_token_id=0)
