@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.huggingface.control_tokens import ControlTokens
+from pipeline.huggingface.control_tokens import UNLIMITED, ControlTokens
 
 
 @dataclass
@@ -42,7 +42,7 @@ class CausalMember:
         self._tokens = tokens
         self.eos, self.unk = tokens.eos, tokens.unk
         self.vocab_size = len(model.get_output_embeddings().weight)
-        positions = int(model.config.max_position_embeddings)
+        positions = int(getattr(model.config, "max_position_embeddings", UNLIMITED))
         # The last token of a target is not an input. The shortest target is one token and EOS.
         self.max_shared_tokens: int | None = positions + 1
         self.max_source_tokens = positions - 1

@@ -7,6 +7,9 @@ from typing import Any
 
 from pipeline.errors import DataError
 
+# Models with relative positions, such as T5 and BLOOM, have no limit of their own.
+UNLIMITED = 2**20
+
 
 @dataclass(frozen=True)
 class ControlTokens:

@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from pipeline.huggingface import import_transformers
-from pipeline.huggingface.control_tokens import ControlTokens
-
-# Models with relative positions, such as T5, have no limit of their own.
-_UNLIMITED = 2**20
+from pipeline.huggingface.control_tokens import UNLIMITED, ControlTokens
 
 
 @dataclass
@@ -143,4 +140,4 @@ class SpeechMember(EncoderDecoderMember):
 
 def _setting(config: Any, *names: str) -> int:
     """The first of these settings that a configuration has, else no limit."""
-    return next((int(getattr(config, name)) for name in names if hasattr(config, name)), _UNLIMITED)
+    return next((int(getattr(config, name)) for name in names if hasattr(config, name)), UNLIMITED)

@@ -105,6 +105,42 @@ def test_dropout_masks_of_one_model_decode(root: Path, marian: list[Path]) -> No
         assert abs(logprob[:, 0] - logprob[:, 1]).max() > 1e-4
 
 
+def test_given_texts_are_cut_by_the_own_tokenizer_and_scored(
+    root: Path, marian: list[Path], tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"w{index}\n" for index in range(5)), encoding="utf-8")
+    overrides = chosen(marian, f"decode.hypotheses='{texts}'")
+    stores = [
+        decoded_store(root, f"huggingface.{regime}.help", *overrides)
+        for regime in ("prex", "teacher_forcing")
+    ]
+    with open_store(stores[0]) as given, open_store(stores[1]) as forced:
+        for name in ("/hypothesis/text", "/token/id", "/token/logprob"):
+            assert (given.read(name) == forced.read(name)).all()
+
+
+def test_an_ensemble_of_fairseq_and_one_of_hugging_face_decode_in_one_run(
+    root: Path, marian: list[Path]
+) -> None:
+    names = ",".join(f"'{path}'" for path in marian)
+    overrides = [
+        "+ensemble@ensemble.also.huggingface=huggingface",
+        f"ensemble.also.huggingface.settings.models=[{names}]",
+    ]
+    vocab_sizes = []
+    for kind in ("random_init", "huggingface"):
+        with open_store(decoded_store(root, f"{kind}.prex.help", *overrides)) as store:
+            vocab_sizes.append(store.vocab_size)
+    assert vocab_sizes[0] != vocab_sizes[1]
+    config = settings(root, *overrides)
+    by_name = chosen_ensembles(config.ensemble, root / "train" / "nmt_ende").by_name
+    prepared = Prepared(root / "prepare" / "nmt_ende", "en", "de")
+    inputs = Inputs(prepared, by_name, config.decode, config.dump, "")
+    inputs.check_vocabularies()
+    assert list(inputs.own_vocabularies()) == ["huggingface"]
+
+
 def test_a_task_is_evaluated_up_to_the_page_with_a_tokenizer_of_its_own(tmp_path: Path) -> None:
     """T5 models without any subwords of stage prepare."""
     root = tmp_path / "out"
