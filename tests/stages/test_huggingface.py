@@ -16,10 +16,13 @@ import transformers
 from pipeline.decoding.inputs import Inputs, Prepared
 from pipeline.ensembles import chosen_ensembles
 from pipeline.errors import ConfigError, DataError
+from pipeline.run.artifacts import Artifact
 from pipeline.store import Flag, open_store
 from stages.decode import decode
 from stages.metrics import metrics
+from stages.plan import plan
 from stages.tables import tables
+from stages.train import train
 from stages.uncertainty import uncertainty
 from tests.artifacts import list_files
 from tests.pipeline.huggingface.folders import (
@@ -187,6 +190,25 @@ def test_the_pieces_of_all_tokens_are_written_beside_the_stores(
     assert vocabulary["control"] == [0, 1, len(pieces) - 1]
     assert (pieces[0], pieces[1], pieces[-1]) == ("</s>", "<unk>", "<pad>")
     assert "▁w" in {piece[:2] for piece in pieces}
+
+
+def test_nothing_is_trained_and_stage_train_says_so(
+    marian: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    train(settings(tmp_path, "tracking=off", *chosen(marian)))
+    assert "ensemble.seeds: [], so that nothing is trained" in caplog.messages
+    # Under DVC, stage decode depends on this folder.
+    assert Artifact(tmp_path / "train" / "nmt_ende", "train").parts() == {}
+    curves = (tmp_path / "train" / "nmt_ende.curves.csv").read_text(encoding="utf-8")
+    assert curves == "member,update,measure,value\n"
+
+
+def test_the_cost_of_models_that_are_not_fairseqs_cannot_be_planned(
+    root: Path, marian: list[Path]
+) -> None:
+    with pytest.raises(ConfigError, match=r"ensemble huggingface: its cost cannot be estimated"):
+        plan(settings(root, *chosen(marian)))
 
 
 def test_what_cannot_be_decoded_is_refused_by_name(
