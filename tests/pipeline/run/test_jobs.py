@@ -14,7 +14,7 @@ from omegaconf import open_dict, read_write
 from pipeline.decoding.gpus import gpu_of_job
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
-from pipeline.run.jobs import jobs_of_gpus, run_parts, run_shards
+from pipeline.run.jobs import job_number, jobs_of_gpus, run_parts, run_shards
 from pipeline.run.settings import CONF, PipelineConfig, typed
 from tests.artifacts import made_by
 
@@ -106,8 +106,11 @@ def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
     with pytest.raises(PipelineError, match="shards of parts failed"):
         run_shards(config, folder, shards, 2)
     assert commands[-1][-3] == "part='a@1of2','a@2of2','c@1of2','c@2of2'"
+    assert job_number() == 0
     with read_write(HydraConfig.get()):
         HydraConfig.get().mode = RunMode.MULTIRUN  # inside of a cluster's job jobs are local
+        HydraConfig.get().job.num = 3
+    assert job_number() == 3
     run_shards(config, folder, shards, 2)
     with pytest.raises(PipelineError, match="3 of 3 parts failed"):
         run_parts(config, folder, 2, 8)
