@@ -53,6 +53,30 @@ def test_an_extra_is_not_expected_because_of_a_package_of_another_extra(
     assert transformers.advice == "pip install 'sequence-uncertainty[transformers]'"
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("raise OSError('libc10_cuda.so: no such file')", "reinstall it"),
+        ("raise OSError('torchaudio needs libc10_cuda.so')", "pip uninstall torchaudio"),
+        ("", ""),
+    ],
+)
+def test_packages_that_cannot_be_imported_are_faults(
+    text: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "compiled_package.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "_IMPORTED", ("compiled_package", "not_installed"))
+    (finding,) = doctor._imports()
+    assert finding.subject == "import compiled_package"
+    assert finding.level == ("fault" if text else "ok")
+    assert finding.advice.startswith(advice)
+    if text:
+        assert "libc10_cuda.so" in finding.what
+
+
 @pytest.mark.parametrize("reason", ["wheel", "without DVC"])
 def test_dvc_is_examined_only_where_it_runs(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "IS_CHECKOUT", reason != "wheel")
