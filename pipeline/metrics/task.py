@@ -40,7 +40,7 @@ def task_evaluation(config: PipelineConfig) -> RecordedEvaluation:
     rules = measure_rules(config)
     check_tokeniser(rules.bleu_tokeniser)
     return RecordedEvaluation(
-        quality_metric(config.task.quality, rules.bleu_tokeniser),
+        quality_metric(config.task.quality, rules.bleu_tokeniser, rules.transcripts),
         config.metrics.resamples,
         config.seed,
         rules.signature,
@@ -124,7 +124,10 @@ def _token_cells(
     name = f"fairseq/dict.{config.task.target_language}.txt"
     # Models with a tokenizer of their own need no dictionary.
     dictionary = data.file(name) if name in data.names() else data.folder / name
-    rules = token_rules(dictionary, config.metrics.aligner, config.metrics.token_eos == "include")
+    settings = config.metrics
+    rules = token_rules(
+        dictionary, settings.aligner, settings.token_eos == "include", settings.transcripts
+    )
     return token_detection_cells(decodes, uncertainty, rules, evaluation)
 
 

@@ -27,6 +27,7 @@ from pipeline.metrics.token_labels import (
     read_tokens,
     token_labels,
 )
+from pipeline.quality.transcripts import transcripts_signature
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, ratio
 
 _log = logging.getLogger(__name__)
@@ -111,7 +112,8 @@ def token_error_cells(
             [plan.weighted(*pair) for pair in zip(replicates, labels, strict=True)],
             runs_of_each(decodes),
             resamples,
-            f"{plan.signature}|align:{rules.aligner}|eos:{eos}|case:mixed",
+            f"{plan.signature}|align:{rules.aligner}|eos:{eos}"
+            f"|{transcripts_signature(rules.transcripts)}",
         )
         yield replace(filled, reason=plan.why_undefined) if filled.value is None else filled
 

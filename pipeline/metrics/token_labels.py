@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.measure_files import read_measure_table
 from pipeline.quality.alignment import ALIGNERS, missing_before, word_of_token, wrong_words
+from pipeline.quality.transcripts import AS_DECODED, compared
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.files import read_json
 
@@ -56,6 +58,7 @@ class TokenRules:
     """The rules of labelling tokens: a name of ALIGNERS, whether EOS counts, and the subwords.
 
     eos: the id of EOS. is_own: whether a tokenizer of the ensemble's own has made the texts.
+    transcripts: what of the texts is aligned, as in metrics.transcripts.
     """
 
     aligner: str
@@ -63,6 +66,7 @@ class TokenRules:
     subwords: Sequence[str]
     eos: int = _EOS
     is_own: bool = False
+    transcripts: str = AS_DECODED
 
 
 class UnspelledTextError(DataError):
@@ -112,7 +116,7 @@ class TokenLabels:
 
 
 def token_rules(
-    dictionary: Path, aligner: str, with_eos: bool
+    dictionary: Path, aligner: str, with_eos: bool, transcripts: str = AS_DECODED
 ) -> Callable[[Decode], TokenRules | None]:
     """The rules for a decode: with its own vocabulary, or with that of a fairseq dictionary.
 
@@ -126,10 +130,10 @@ def token_rules(
             pieces = list(own.pieces)
             for token in own.control:
                 pieces[token] = ""
-            return TokenRules(aligner, with_eos, pieces, own.eos, is_own=True)
+            return TokenRules(aligner, with_eos, pieces, own.eos, True, transcripts)
         if not dictionary.is_file():
             return None
-        return TokenRules(aligner, with_eos, read_vocabulary(dictionary))
+        return TokenRules(aligner, with_eos, read_vocabulary(dictionary), transcripts=transcripts)
 
     return lambda decode: rules_of(decode.path.parent.parent, decode.cell.ensemble)
 
@@ -148,41 +152,53 @@ def token_labels(
 
     Substituted and inserted words are errors, and so is every token of such a word. A missing word
     has no token and is counted separately. EOS, if it takes part, is an error where the reference
-    continues. A word missing at the end of a hypothesis without EOS has no deletion site. Raises
+    continues. A word missing at the end of a hypothesis without EOS has no deletion site. If
+    transcripts are compared by their words, "half-time" is two of them and "-" none: the former is
+    an error if any of its words is, and the tokens of the latter are left out. Raises
     UnspelledTextError if the tokens do not spell the hypothesis.
     """
     sentences = np.flatnonzero(used)
     decode = measured.decode
     texts, references = decode.scored_texts(used)
-    reference_words = [reference.split() for reference in references]
-    paths = ALIGNERS[rules.aligner](reference_words, [text.split() for text in texts])
+    reference_words = [text.split() for text in compared(references, rules.transcripts)]
+    # [sentence][word of the hypothesis] -> the words that it is compared as
+    hypothesis_words = [
+        [words.split() for words in compared(text.split(), rules.transcripts)] for text in texts
+    ]
+    aligned = [[*chain.from_iterable(words)] for words in hypothesis_words]
+    paths = ALIGNERS[rules.aligner](reference_words, aligned)
     ids = measured.tokens["token_id"].to_numpy()
     bounds = np.searchsorted(measured.tokens["sentence_id"].to_numpy(), [sentences, sentences + 1])
     tokens: list[tuple[int, int, bool]] = []
     deletion_sites: list[tuple[int, int, bool]] = []
     word_of_label: list[int] = []
     for sentence, path in enumerate(paths):
-        # EOS counts as the word after the last one.
-        wrong, missing = [*wrong_words(path), path.endswith("D")], missing_before(path)
+        labels = _word_labels(path, [len(words) for words in hypothesis_words[sentence]])
         rows = range(*bounds[:, sentence])
         finished = bool(rows) and bool(ids[rows[-1]] == rules.eos)
         words = word_of_token([rules.subwords[ids[row]] for row in rows[: len(rows) - finished]])
         n_word = max(words, default=-1) + 1
-        if n_word != len(wrong) - 1:
+        if n_word != len(labels) - 1:
             raise UnspelledTextError(
                 f"{decode.path}: the tokens of sentence {sentences[sentence]} spell {n_word} words "
-                f"and its text has {len(wrong) - 1}. Run python -m stages.decode and "
+                f"and its text has {len(labels) - 1}. Run python -m stages.decode and "
                 "stages.uncertainty again."
             )
         words += [n_word] * finished
         # Tokens that are only white space belong to no word and are ignored.
-        spelling = [(row, word) for row, word in zip(rows, words, strict=True) if word >= 0]
-        first_row = {word: row for row, word in reversed(spelling)}
-        deletion_sites += [(first_row[word], sentence, missing[word]) for word in sorted(first_row)]
+        spelling = [
+            (row, word, label)
+            for row, word in zip(rows, words, strict=True)
+            if word >= 0 and (label := labels[word])
+        ]
+        first = {word: (row, label) for row, word, label in reversed(spelling)}
+        deletion_sites += [
+            (row, sentence, missing) for _, (row, (_, missing)) in sorted(first.items())
+        ]
         scored = spelling if rules.with_eos else spelling[: len(spelling) - finished]
-        tokens += [(row, sentence, wrong[word]) for row, word in scored]
+        tokens += [(row, sentence, wrong) for row, _, (wrong, _) in scored]
         n_before = word_of_label[-1] + 1 if word_of_label else 0
-        word_of_label += [n_before + word for _, word in scored]
+        word_of_label += [n_before + word for _, word, _ in scored]
     return TokenLabels(
         _labelled(tokens),
         np.array(word_of_label, dtype=np.int64),
@@ -190,6 +206,20 @@ def token_labels(
         np.array([path.count("D") for path in paths], dtype=np.float64),
         np.array([len(words) for words in reference_words], dtype=np.float64),
     )
+
+
+def _word_labels(path: str, lengths: Sequence[int]) -> list[tuple[bool, bool] | None]:
+    """Whether each word is an error and whether a reference word is missing before it; then EOS.
+
+    lengths [word]: how many aligned words it is compared as; None stands for a word of none. EOS
+    counts as the word after the last one.
+    """
+    wrong, missing = [*wrong_words(path), path.endswith("D")], missing_before(path)
+    bounds = accumulate((*lengths, 1), initial=0)
+    return [
+        (any(wrong[start:end]), any(missing[start:end])) if start < end else None
+        for start, end in pairwise(bounds)
+    ]
 
 
 def _labelled(labels: Sequence[tuple[int, int, bool]]) -> LabelledTokens:

@@ -15,6 +15,7 @@ from pipeline.quality.speech import (
     word_error_counts,
 )
 from pipeline.quality.tokenisers import DEFAULT
+from pipeline.quality.transcripts import AS_DECODED, compared, transcripts_signature
 from pipeline.quality.translation import (
     bleu_counts,
     bleu_signature,
@@ -44,13 +45,14 @@ class Quality(CorpusMetric):
 
     `sentence_error_percent` takes hypotheses and references and returns the error [sentence] that
     prediction rejection uses; `sentence_signature` describes it. A replaced sentence has error 0.
-    `tokeniser` is that of BLEU.
+    `tokeniser` is that of BLEU, and `transcripts` what WER compares: as_decoded or words.
     """
 
     sentence_error_percent: Callable[[Texts, Texts], FloatArray]
     sentence_signature: str
     secondary: CorpusMetric
     tokeniser: str | None = None
+    transcripts: str | None = None
 
 
 def bleu_quality(tokeniser: str) -> Quality:
@@ -73,30 +75,35 @@ def bleu_quality(tokeniser: str) -> Quality:
     )
 
 
-def quality_metric(name: str, tokeniser: str) -> Quality:
-    """The quality metric of a name in QUALITIES; `tokeniser` matters to BLEU only."""
-    return bleu_quality(tokeniser) if name == "bleu" else QUALITIES[name]
+def wer_quality(transcripts: str) -> Quality:
+    """WER of texts as decoded or of their words; CER of the same is reported with it."""
+
+    def both(hypotheses: Texts, references: Texts) -> tuple[list[str], list[str]]:
+        return compared(hypotheses, transcripts), compared(references, transcripts)
+
+    return Quality(
+        "wer_percent",
+        lambda *texts: weighted_error_rate(word_error_counts(*both(*texts))),
+        lambda: wer_signature(transcripts),
+        lambda *texts: sentence_wer_percent(*both(*texts)),
+        f"sentence-wer_percent|{transcripts_signature(transcripts)}|norm:{FORM}",
+        CorpusMetric(
+            "cer_percent",
+            lambda *texts: weighted_error_rate(character_error_counts(*both(*texts))),
+            lambda: cer_signature(transcripts),
+        ),
+        transcripts=transcripts,
+    )
+
+
+def quality_metric(name: str, tokeniser: str, transcripts: str) -> Quality:
+    """The quality metric of a name in QUALITIES, of BLEU by `tokeniser` or WER by `transcripts`."""
+    return bleu_quality(tokeniser) if name == "bleu" else wer_quality(transcripts)
 
 
 def _chrf(hypotheses: Texts, references: Texts) -> WeightedMetric:
     return weighted_corpus_chrf(chrf_counts(hypotheses, references))
 
 
-def _wer(hypotheses: Texts, references: Texts) -> WeightedMetric:
-    return weighted_error_rate(word_error_counts(hypotheses, references))
-
-
-def _cer(hypotheses: Texts, references: Texts) -> WeightedMetric:
-    return weighted_error_rate(character_error_counts(hypotheses, references))
-
-
-_WER = Quality(
-    "wer_percent",
-    _wer,
-    wer_signature,
-    sentence_wer_percent,
-    f"sentence-wer_percent|norm:{FORM}",
-    CorpusMetric("cer_percent", _cer, cer_signature),
-)
-# BLEU with the tokeniser of most languages.
-QUALITIES = {quality.name: quality for quality in (bleu_quality(DEFAULT), _WER)}
+# BLEU with the tokeniser of most languages, WER of texts as decoded.
+QUALITIES = {quality.name: quality for quality in (bleu_quality(DEFAULT), wer_quality(AS_DECODED))}

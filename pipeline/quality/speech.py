@@ -20,6 +20,7 @@ import numpy as np
 
 from pipeline.quality.alignment import character_paths, levenshtein_paths
 from pipeline.quality.normalisation import FORM, normalised
+from pipeline.quality.transcripts import AS_DECODED, transcripts_signature
 from pipeline.quality.weighted_metric import (
     FloatArray,
     WeightedMetric,
@@ -107,18 +108,18 @@ def weighted_error_rate(counts: ErrorCounts) -> WeightedMetric:
     return error_rate
 
 
-def wer_signature() -> str:
-    """Signature of the word error rate."""
-    return f"WER|words:whitespace|{_signature()}"
+def wer_signature(transcripts: str = AS_DECODED) -> str:
+    """Signature of the word error rate of texts that are compared by metrics.transcripts."""
+    return f"WER|words:whitespace|{_signature(transcripts)}"
 
 
-def cer_signature() -> str:
-    """Signature of the character error rate."""
-    return f"CER|characters:code-points|spaces:one|{_signature()}"
+def cer_signature(transcripts: str = AS_DECODED) -> str:
+    """Signature of the character error rate, likewise."""
+    return f"CER|characters:code-points|spaces:one|{_signature(transcripts)}"
 
 
-def _signature() -> str:
-    return f"case:mixed|norm:{FORM}|edits:jiwer-{version('jiwer')}"
+def _signature(transcripts: str) -> str:
+    return f"{transcripts_signature(transcripts)}|norm:{FORM}|edits:jiwer-{version('jiwer')}"
 
 
 @lru_cache(maxsize=128)

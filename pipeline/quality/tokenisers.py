@@ -34,7 +34,7 @@ def bleu_tokeniser(choice: str, language: str) -> str:
 def measure_rules(config: PipelineConfig) -> MeasureRules:
     """The rules of a run, with the tokeniser of its target language."""
     tokeniser = bleu_tokeniser(config.metrics.bleu_tokenize, config.task.target_language)
-    return MeasureRules.of(config.uncertainty, tokeniser)
+    return MeasureRules.of(config.uncertainty, tokeniser, config.metrics.transcripts)
 
 
 def check_tokeniser(

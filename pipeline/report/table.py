@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from pipeline.errors import DataError
 from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
 from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.quality.transcripts import compares_words
 
+_WORDS_NOTE = (
+    "WER, CER, X-WER and errors of tokens compare lower-case words of letters, digits and "
+    "apostrophes, without other signs (metrics.transcripts=words)."
+)
 _DECIMALS = {
     "nll": 2,
     "hours": 2,
@@ -130,7 +135,8 @@ class Table:
         signatures = dict.fromkeys(
             f"Signature: {cell.signature}" for cell in cells if cell.signature
         )
-        return [*self.notes, *data, *_training_runs(cells), *signatures]
+        words = [_WORDS_NOTE] if any(map(compares_words, signatures)) else []
+        return [*self.notes, *words, *data, *_training_runs(cells), *signatures]
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -325,6 +325,7 @@ class MetricsConfig:
     resamples: int = _at_least(0)
     resample: str = _one_of("group", "sentence")
     bleu_tokenize: str = _one_of("auto", *BLEU_TOKENISERS)
+    transcripts: str = _one_of("as_decoded", "words")
     aligner: str = _one_of("nist", "sclite", "levenshtein")
     token_eos: str = _one_of("exclude", "include")
     sbleu: str = _one_of("effective", "floor-1.1")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pipeline.errors import DataError, StoreError
 from pipeline.quality.speech import sentence_wer_percent_of_pairs
 from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
+from pipeline.quality.transcripts import AS_DECODED, compared
 from pipeline.quality.translation import sentence_bleu_of_pairs
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
@@ -20,15 +21,19 @@ HEURISTICS = tuple(measures_by(Estimator.MEMBER_DECODES))
 
 
 def heuristic_measures(
-    store: Store, member_stores: Sequence[Store], tokeniser: str = DEFAULT
+    store: Store,
+    member_stores: Sequence[Store],
+    tokeniser: str = DEFAULT,
+    transcripts: str = AS_DECODED,
 ) -> dict[str, Float64]:
     """Compute X-BLEU and X-WER of each sentence from the decodes of single members.
 
     Returns name -> [sentence] in squared percent: the mean over ordered pairs of members of
-    (100 - BLEU)^2 and of WER^2 between their best hypotheses. tokeniser: that of BLEU. They are 0
-    for a single member, and NaN without the decodes of all members and where a member has no
-    hypothesis. Raises StoreError if a member store has another test set or several members, or if
-    they are not one per member. Source: eqn:xbleu, eqn:xwer.
+    (100 - BLEU)^2 and of WER^2 between their best hypotheses. tokeniser: that of BLEU; transcripts:
+    WER of texts `as_decoded`, or of their lower-case `words`. They are 0 for a single member, and
+    NaN without the decodes of all members and where a member has no hypothesis. Raises StoreError
+    if a member store has another test set or several members, or if they are not one per member.
+    Source: eqn:xbleu, eqn:xwer.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
     if store.n_member == 1:
@@ -41,7 +46,7 @@ def heuristic_measures(
     present = has_hypothesis & _is_present(texts)
     return {
         "xbleu": _mean_squares(texts, present, _bleu_loss(tokeniser)),
-        "xwer": _mean_squares(texts, present, sentence_wer_percent_of_pairs),
+        "xwer": _mean_squares(texts, present, _wer(transcripts)),
     }
 
 
@@ -118,6 +123,12 @@ def _is_present(texts_of_systems: Sequence[Sequence[str | None]]) -> NDArray[np.
 
 def _bleu_loss(tokeniser: str) -> Callable[[list[list[str]]], Float64]:
     return lambda texts_of_systems: 100.0 - sentence_bleu_of_pairs(texts_of_systems, tokeniser)
+
+
+def _wer(transcripts: str) -> Callable[[list[list[str]]], Float64]:
+    return lambda texts_of_systems: sentence_wer_percent_of_pairs(
+        [compared(texts, transcripts) for texts in texts_of_systems]
+    )
 
 
 def _mean_squares(

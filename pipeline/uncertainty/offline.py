@@ -58,7 +58,8 @@ def write_measures(
             file.write_table(_token_table(block, sentence, rank))
     sums = summation.sums()
     refused = refusals(store, None, grid.rules.weights_from)
-    heuristics = heuristic_measures(store, member_stores, grid.rules.bleu_tokeniser)
+    rules = grid.rules
+    heuristics = heuristic_measures(store, member_stores, rules.bleu_tokeniser, rules.transcripts)
     table = sequence_table(store, sums, grid, refused, heuristics)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pipeline.errors import ConfigError, StoreError
 from pipeline.quality.tokenisers import DEFAULT
+from pipeline.quality.transcripts import AS_DECODED
 from pipeline.run.measure_rules import MeasureRules
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
@@ -97,19 +98,20 @@ def sequence_measures(
     measures: Sequence[str] | None = None,
     member_stores: Sequence[Store] = (),
     bleu_tokeniser: str = DEFAULT,
+    transcripts: str = AS_DECODED,
 ) -> pd.DataFrame:
     """Compute every sequence measure that a store can give, one row per sentence and setting.
 
     beam: B, the first B hypotheses; temperature: T of the importance weights; length_norm: divide
-    by the length. Each is one value or a list. weights_from, eos, equal_texts, bleu_tokeniser: see
-    `MeasureRules`. members: indices of a subset. measures: only these. member_stores: decodes of
-    the single members, for xbleu and xwer. Columns: sentence_id, beam, temperature, length_norm,
-    flag, then the measures in nats (xbleu and xwer in squared percent), NaN for a sentence without
-    a hypothesis. Raises StoreError for a requested measure that the store cannot give, ConfigError
-    for a setting out of its range. Source: eqn-apn:sequence-entropy-chain-IW to
-    eqn-apn:sequence-mkl-seq-IW.
+    by the length. Each is one value or a list. weights_from, eos, equal_texts, bleu_tokeniser,
+    transcripts: see `MeasureRules`. members: indices of a subset. measures: only these.
+    member_stores: decodes of the single members, for xbleu and xwer. Columns: sentence_id, beam,
+    temperature, length_norm, flag, then the measures in nats (xbleu and xwer in squared percent),
+    NaN for a sentence without a hypothesis. Raises StoreError for a requested measure that the
+    store cannot give, ConfigError for a setting out of its range. Source:
+    eqn-apn:sequence-entropy-chain-IW to eqn-apn:sequence-mkl-seq-IW.
     """
-    rules = MeasureRules(weights_from, eos, equal_texts, bleu_tokeniser)
+    rules = MeasureRules(weights_from, eos, equal_texts, bleu_tokeniser, transcripts)
     grid = Grid(_as_list(beam), _as_list(temperature), _as_list(length_norm), rules)
     refused = refusals(store, members, weights_from)
     if measures is not None:
@@ -119,7 +121,7 @@ def sequence_measures(
     summation = HypothesisSummation(store, members)
     for block in token_blocks(store, members, eos):
         summation.add(block)
-    heuristics = heuristic_measures(store, member_stores, bleu_tokeniser)
+    heuristics = heuristic_measures(store, member_stores, bleu_tokeniser, transcripts)
     table = sequence_table(store, summation.sums(), grid, refused, heuristics)
     if measures is not None:
         table = table[[*KEYS, *measures]]

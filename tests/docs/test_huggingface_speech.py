@@ -46,4 +46,5 @@ def test_two_whisper_models_and_audio_give_the_tables_of_the_page(tmp_path: Path
     assert [cell for cell in cells if cell["metric"] == "wer_percent" and cell["value"]]
     performance = (outputs / "tables/beyond_performance.md").read_text(encoding="utf-8")
     assert "WER" in performance
+    assert "case:lc|transcripts:words" in performance.replace("\\", "")
     assert (outputs / "report" / "index.html").is_file()

@@ -92,10 +92,12 @@ def settings(folder: Path) -> Callable[..., PipelineConfig]:
         ])  # fmt: skip
 
     def make(
-        part: str | None = None, models: str = "whisper_*", root: str = "out"
-    ) -> PipelineConfig:
+        part: str | None = None, models: str = "whisper_*", root: str = "out",
+        transcripts: str = "as_decoded",
+    ) -> PipelineConfig:  # fmt: skip
         composed = copy.deepcopy(base)
         with open_dict(composed):
+            composed.metrics.transcripts = transcripts
             composed.part = part
             composed.io.root = str(folder / root)
             composed.ensemble.settings.models = [str(path) for path in sorted(folder.glob(models))]
@@ -132,7 +134,7 @@ def test_prepare_keeps_waveforms_and_trains_nothing(
 ) -> None:
     prepared = Artifact(folder / "out" / "prepare" / "asr", "prepare")
     assert {*prepared.names()} == {
-        "data_card.md", "dev.jsonl", "dev.h5",
+        "data_card.md", "dev.jsonl", "dev.h5", "fairseq/README",
         *(f"test/{name}.{kind}" for name in TEST_SETS for kind in ("jsonl", "h5")),
     }  # fmt: skip
     counts = prepared.description["counts"]
@@ -196,7 +198,7 @@ def test_two_whisper_models_go_from_audio_to_tables(
     settings: Callable[..., PipelineConfig], folder: Path, run_parts_here: None
 ) -> None:
     for stage in (decode, uncertainty, metrics, tables):
-        stage(settings())
+        stage(settings(transcripts="words"))
     out = folder / "out"
     parts = Artifact(out / "decode" / "asr", "decode").parts()
     assert {
@@ -219,7 +221,23 @@ def test_two_whisper_models_go_from_audio_to_tables(
     }
     assert wer
     assert all(0 < percent < 200 for percent in wer.values())
-    assert "WER" in (out / "tables" / "tab_nmt-bleu-asr-wer.md").read_text(encoding="utf-8")
+    table = (out / "tables" / "beyond_performance.md").read_text(encoding="utf-8")
+    assert "WER" in table
+    page = (out / "report" / "index.html").read_text(encoding="utf-8")
+    for text in (table, page):
+        assert "compare lower-case words of letters, digits and apostrophes" in text
+    assert "WER %, lower-case words" in page
+    said = {
+        "wer_percent": "case:lc|transcripts:words", "cer_percent": "case:lc|transcripts:words",
+        "prr": "error:sentence-wer_percent|case:lc|transcripts:words",
+        "aupr": "case:lc|transcripts:words", "roc_auc": "xwer-transcripts:words",
+    }  # fmt: skip
+    for metric, part in said.items():
+        valued = [cell for cell in cells if cell["metric"] == metric and cell["value"]]
+        assert valued
+        assert all(part in cell["signature"] for cell in valued)
+    checks = out / "uncertainty/asr/huggingface.prex.talks/checks.json"
+    assert json.loads(checks.read_text(encoding="utf-8"))["settings"]["transcripts"] == "words"
 
 
 def test_models_and_prepared_data_of_another_kind_are_refused(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.data.folders import matching
 from pipeline.data.lines import iterate_lines
-
-_APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "`": "'"})
+from pipeline.quality.transcripts import spoken_words
 
 
 class Utterance(NamedTuple):
@@ -72,22 +70,6 @@ def merged(corpora: list[SpeechCorpus]) -> SpeechCorpus:
         ]
         left_out |= {(below / name).as_posix(): reason for name, reason in corpus.left_out.items()}
     return replace(corpora[0], folder=folder, utterances=utterances, left_out=left_out)
-
-
-def spoken_words(text: str) -> str:
-    """Normalise a transcript to lower-case words of letters, digits and apostrophes.
-
-    Apostrophes are kept inside and at the end of words. All other characters separate words.
-    """
-    plain = unicodedata.normalize("NFC", text).casefold().translate(_APOSTROPHES)
-    kept = "".join(
-        character if character == "'" or _is_part_of_word(character) else " " for character in plain
-    )
-    return " ".join(stripped for word in kept.split() if (stripped := word.lstrip("'")))
-
-
-def _is_part_of_word(character: str) -> bool:
-    return unicodedata.category(character)[0] in "LMN"
 
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".sph")

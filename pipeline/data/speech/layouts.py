@@ -18,11 +18,11 @@ from pipeline.data.speech.corpus import (
     audio_files,
     other_audio,
     read_audio_folder,
-    spoken_words,
 )
 from pipeline.data.speech.nist import plain_transcript
 from pipeline.data.text.published_corpora import iterate_transcripts
 from pipeline.errors import DataError
+from pipeline.quality.transcripts import spoken_words
 
 _TRANSCRIPTS = "*/*/*.trans.txt"
 

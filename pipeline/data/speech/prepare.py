@@ -14,7 +14,7 @@ from pipeline.data.speech.prepared import (
     write_training_set,
 )
 from pipeline.data.speech.sets import SpeechSource, make_speech_sets
-from pipeline.data.task_subwords import Words, write_learnt_model
+from pipeline.data.task_subwords import OwnSubwords, Words, write_learnt_model
 from pipeline.run.settings import PipelineConfig, TaskConfig
 
 
@@ -29,6 +29,8 @@ def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str,
     model = learn_speech_subwords(speech, source.train) if source.is_trained_on else Words()
     sets = make_speech_sets(source, task)
     training = []
+    if isinstance(model, Words):
+        OwnSubwords().write(folder)
     if sets.dev is not None:
         if not isinstance(model, Words):
             transcripts = (model.subwords(row.reference or "") for row in source.train.utterances)

@@ -15,10 +15,11 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from pipeline.data.speech.corpus import SpeechCorpus, Utterance, spoken_words
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance
 from pipeline.data.speech.espeak import Espeak, Prompt, Voice, synthesise
 from pipeline.data.text.debian_corpora import read_game_dialogue
 from pipeline.errors import DataError
+from pipeline.quality.transcripts import spoken_words
 from pipeline.run.settings import DataConfig
 
 _SWITCHES = ("on", "off")

@@ -16,6 +16,7 @@ from pipeline.metrics.measure_files import (
     read_measures,
 )
 from pipeline.quality.registry import Quality
+from pipeline.quality.transcripts import WORDS
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.measure_rules import MeasureRules
 from pipeline.store import SEARCHES, SUBSET
@@ -117,4 +118,5 @@ def error_text(quality: Quality) -> str:
 
 def quality_text(quality: Quality) -> str:
     """The quality metric of a single sentence in words."""
-    return _SENTENCE_QUALITY.get(quality.name, f"sentence {quality.name}")
+    name = _SENTENCE_QUALITY.get(quality.name, f"sentence {quality.name}")
+    return f"{name} of lower-case words" if quality.transcripts == WORDS else name

@@ -13,8 +13,9 @@ import pandas as pd
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.token_labels import SPECIAL_TOKENS, own_vocabulary, read_vocabulary
-from pipeline.quality.registry import QUALITIES, quality_metric
+from pipeline.quality.registry import QUALITIES, Quality, quality_metric
 from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
+from pipeline.quality.transcripts import AS_DECODED
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import decoder_name
 from pipeline.report.page.sentences import sentence_data
@@ -120,14 +121,13 @@ def _browsable(
     task: TaskFolders, label: str, part: str, quality: str, most_sentences: int
 ) -> BrowsableSet:
     measures = task.uncertainty / part
-    tokeniser = _bleu_tokeniser(measures)
     with open_store(task.decode / part / "store.h5") as store:
         own = own_vocabulary(task.decode, _attribute(store, "ensemble"))
         subwords = None if own is None else own.pieces
         if subwords is None and task.dictionary:
             subwords = read_subwords(task.dictionary, store.vocab_size)
         data = sentence_data(
-            store, measures, quality_metric(quality, tokeniser), most_sentences, subwords
+            store, measures, _quality_metric(quality, measures), most_sentences, subwords
         )
         return BrowsableSet(
             task=task.name,
@@ -157,16 +157,16 @@ def _quality(index: CellIndex, task: str) -> str:
     )
 
 
-def _bleu_tokeniser(measures: Path) -> str:
-    """The tokeniser of BLEU that stages.uncertainty and stages.metrics used.
+def _quality_metric(name: str, measures: Path) -> Quality:
+    """The metric with the settings that stages.uncertainty and stages.metrics used.
 
-    Raises MachineError if it does not work on this machine.
+    Raises MachineError if the tokeniser of BLEU does not work on this machine.
     """
     path = measures / "checks.json"
     settings = read_json(path, "uncertainty").get("settings", {}) if path.is_file() else {}
     tokeniser = str(settings.get("bleu_tokeniser", DEFAULT))
     check_tokeniser(tokeniser)
-    return tokeniser
+    return quality_metric(name, tokeniser, str(settings.get("transcripts", AS_DECODED)))
 
 
 def read_subwords(path: Path, vocab_size: int) -> list[str]:

@@ -12,6 +12,7 @@ from markdown_it.token import Token
 
 from pipeline.metrics.cell import Cell
 from pipeline.quality.registry import QUALITIES
+from pipeline.quality.transcripts import compares_words
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
 from pipeline.report.names import METRICS, decoder_name
@@ -80,10 +81,13 @@ def _task(
 ) -> TaskSummary:
     cells = [cell for cell in index.cells if cell.task == name]
     members = dict.fromkeys(member for browsable in sets.values() for member in browsable.members)
-    metric = next((cell.metric for cell in cells if cell.metric in QUALITIES), "")
+    of_quality = [cell for cell in cells if cell.metric in QUALITIES]
+    metric = METRICS[of_quality[0].metric] if of_quality else ""
+    if any(compares_words(cell.signature) for cell in of_quality):
+        metric += ", lower-case words,"
     return TaskSummary(
         index.label(name),
-        METRICS.get(metric, metric),
+        metric,
         list(members),
         [
             _set(

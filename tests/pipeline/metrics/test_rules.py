@@ -29,7 +29,7 @@ TEXTS, REFERENCES = ["wrong", "a b c d", "quite wrong"], ["right", "a b c d", "s
 
 
 def test_default_has_the_correct_rules_only() -> None:
-    for name, details in (("bleu", "tok:13a|norm:NFC"), ("wer_percent", "norm:NFC")):
+    for name, details in (("bleu", "tok:13a|norm:NFC"), ("wer_percent", "case:mixed|norm:NFC")):
         (rule,) = rejection_rules(QUALITIES[name], CORRECT_RULES)
         error = f"error:sentence-{name}|{details}"
         assert (rule.metric, rule.signature) == ("prr", f"PRR|{error}|ties:mean")

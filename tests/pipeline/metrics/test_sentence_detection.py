@@ -170,7 +170,7 @@ def test_token_cells_are_of_ensembles_that_searched(tmp_path: Path, evaluation: 
         (tmp_path / part).mkdir()
         frame = pd.DataFrame(empty | {"prex_score": [1.0]})
         frame.to_parquet(tmp_path / part / "token.parquet")
-    cells = list(token_detection_cells(decodes, tmp_path, None, evaluation))
+    cells = list(token_detection_cells(decodes, tmp_path, lambda _: None, evaluation))
     names = [(cell.regime, "ensembles:2" in cell.signature) for cell in cells]
     assert sorted(set(names)) == [("beam", True), ("greedy", False)]
     assert {cell.reason for cell in cells} == {"the dictionary of tokens is missing"}

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline.metrics.text_warnings import text_warnings
+from pipeline.quality.registry import wer_quality
 
 
 def _decode(texts: list[str | None], references: list[str | None], is_forced: bool = False) -> Any:
@@ -12,7 +13,7 @@ def _decode(texts: list[str | None], references: list[str | None], is_forced: bo
 
 
 def test_traces_of_preprocessing_are_counted_in_hypotheses_and_references() -> None:
-    quality: Any = SimpleNamespace(tokeniser=None)
+    quality: Any = SimpleNamespace(tokeniser=None, transcripts=None)
     references = ["He did n't come .", None, "Good morning."]
     decodes = [
         _decode(["He did@@ n't come.", None, "Good mor@@ ning."], references),
@@ -26,3 +27,13 @@ def test_traces_of_preprocessing_are_counted_in_hypotheses_and_references() -> N
     ]
     good = _decode(["He didn't come."], ["He didn't come."])
     assert list(text_warnings([good], quality)) == []
+
+
+def test_capitals_and_punctuation_that_references_lack_are_counted() -> None:
+    decode = _decode(["Turn on.", "it's", None], ["turn on", "it's", None])
+    (warning,) = text_warnings([decode], wer_quality("as_decoded"))
+    assert warning.startswith("1 of 2 hypotheses have capitals, punctuation or other signs")
+    assert "metrics.transcripts=words" in warning
+    assert list(text_warnings([decode], wer_quality("words"))) == []
+    for alike in (_decode(["turn on"], ["turn on"]), _decode(["On."], ["On!"])):
+        assert list(text_warnings([alike], wer_quality("as_decoded"))) == []

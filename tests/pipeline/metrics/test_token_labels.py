@@ -64,6 +64,37 @@ def test_tokens_of_white_space_are_left_out(tokens, rules):
     assert ends.wrong[ends.row == 8].tolist() == [True]
 
 
+def test_words_of_transcripts_are_labelled_through_the_words_of_the_text(tokens, rules):
+    """The first text has a dash by itself, which is no word, and one word that is two."""
+    pieces = [*rules.subwords, "▁Turn", "▁—", "▁half", "-", "time", "."]
+    frame = pd.DataFrame({"sentence_id": 0, "token_id": [10, 11, 12, 13, 14, 15, 2]})
+    decode = replace(tokens.decode, texts=["Turn — half-time."], references=["turn at half times"])
+    labelling = replace(rules, subwords=pieces, with_eos=True, transcripts="words")
+    labels = token_labels(MeasuredTokens(decode, frame), decode.scorable, labelling)
+    assert labels.tokens.row.tolist() == [0, 2, 3, 4, 5, 6]
+    assert labels.tokens.wrong.tolist() == [False, True, True, True, True, False]
+    assert labels.deletion_sites.row.tolist() == [0, 2, 6]
+    assert labels.deletion_sites.wrong.tolist() == [False, True, False]
+    assert (labels.deleted, labels.reference_words) == ([1], [4])
+    plain = replace(labelling, transcripts="as_decoded")
+    decoded = token_labels(MeasuredTokens(decode, frame), decode.scorable, plain)
+    assert decoded.tokens.wrong.tolist() == [True] * 6 + [False]
+
+
+def test_words_change_no_label_of_prepared_references(tokens, with_eos):
+    texts = ["turn on the lamp", "turn off", "turn", None]
+    decode = replace(tokens.decode, texts=texts)
+    frame = tokens.tokens[tokens.tokens.token_id != SPECIAL_TOKENS.index("<unk>")]
+    measured = MeasuredTokens(decode, frame.reset_index(drop=True))
+    as_decoded, words = (
+        token_labels(measured, decode.scorable, replace(with_eos, transcripts=transcripts))
+        for transcripts in ("as_decoded", "words")
+    )
+    assert as_decoded.tokens.wrong.tolist() == words.tokens.wrong.tolist()
+    assert as_decoded.deletion_sites.wrong.tolist() == words.deletion_sites.wrong.tolist()
+    assert as_decoded.word.tolist() == words.word.tolist()
+
+
 def test_tokens_that_do_not_spell_the_hypothesis_are_rejected(tokens, rules):
     decode = replace(tokens.decode, texts=["turn on", *tokens.decode.texts[1:]])
     with pytest.raises(DataError, match=r"tokens of sentence 0 spell 4 words and its text has 2"):

@@ -57,6 +57,21 @@ def test_measures_are_mean_squares_over_ordered_pairs(store_of: StoreOf, random_
     assert np.isnan(values["xwer"][2])
 
 
+def test_xwer_compares_words_of_transcripts_on_request(
+    store_of: StoreOf, random_hypothesis: Make
+) -> None:
+    ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
+    members = [single(store_of, random_hypothesis, [text]) for text in ("It is.", "it is", "it")]
+    decoded, words = (
+        heuristic_measures(ensemble, members, transcripts=transcripts)
+        for transcripts in ("as_decoded", "words")
+    )
+    assert decoded["xbleu"] == words["xbleu"]
+    # Two words differ from one in half of the words or in all of them, in four of six pairs.
+    assert words["xwer"] == pytest.approx([2 * (50**2 + 100**2) / 6])
+    assert decoded["xwer"] > words["xwer"]
+
+
 def test_no_value_without_member_stores(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]], n_member=3, vocab_size=8)
     two = [single(store_of, random_hypothesis, ["a"]) for _ in range(2)]

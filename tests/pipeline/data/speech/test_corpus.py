@@ -2,23 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from pipeline.data.speech.corpus import SpeechCorpus, Utterance, merged, spoken_words
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("MISTER QUILTER'S  MANNER", "mister quilter's manner"),
-        ("Où est-il\u00a0? «\u2019Là\u2019», l\u2019été !", "où est il là' l'été"),
-        ("-3.5 percent: a, b", "3 5 percent a b"),
-        ("e\u0301te\u0301", "été"),
-        ("?!", ""),
-    ],
-)
-def test_transcripts_are_words_in_lower_case(text: str, words: str) -> None:
-    assert spoken_words(text) == words
+from pipeline.data.speech.corpus import SpeechCorpus, Utterance, merged
 
 
 def test_source_of_a_segment_has_its_times() -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.data.speech.corpus import spoken_words
 from pipeline.data.speech.nist import TRANSCRIPT_NOTES, plain_transcript
+from pipeline.quality.transcripts import spoken_words
 
 
 @pytest.mark.parametrize(
