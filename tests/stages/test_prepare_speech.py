@@ -8,12 +8,13 @@ import h5py
 import numpy as np
 import pytest
 import soundfile
+import yaml
 from hydra import compose, initialize_config_dir
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import file_sha256
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from stages.prepare import prepare
 from tests.pipeline.data.speech.conftest import WriteAudio, fake_espeak, write_audio
 
@@ -288,8 +289,14 @@ def test_own_models_get_held_out_waveforms_and_no_training_set(
     prepare(_settings(tmp_path / "learnt", *overrides))
     own, learnt = tmp_path / "own" / "prepare" / "asr", tmp_path / "learnt" / "prepare" / "asr"
     assert {*Artifact(own, "prepare").names()} == {
-        *("data_card.md", "dev.h5", "dev.jsonl", "test/l.h5", "test/l.jsonl")
+        *("data_card.md", "dev.h5", "dev.jsonl", "fairseq/README", "test/l.h5", "test/l.jsonl")
     }
+    # DVC runs no stage that depends on what is missing, such as stage train.
+    dag = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    prepared = "outputs/prepare/${item.task}"
+    needed = {path for stage in dag.values() for path in stage["deps"] if prepared in path}
+    assert needed == {prepared, f"{prepared}/fairseq"}
+    assert all(Path(path.replace(prepared, str(own))).is_dir() for path in needed)
     sources = [[row["source"] for row in _rows(folder, "l")] for folder in (own, learnt)]
     assert sources[0] == sources[1]
     # What is left out of the corpus is recorded although there is no training set.
@@ -303,6 +310,7 @@ def test_own_models_have_synthetic_test_sets_without_training_speech(
     folder = tmp_path / "prepare" / "asr"
     roles = ("commands", "commands-noisy", "fish-fillets")
     assert {*Artifact(folder, "prepare").names()} == {
-        "data_card.md", *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl"))
+        "data_card.md", "fairseq/README",
+        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
     }  # fmt: skip
     assert len(_rows(folder, "commands")) == 5
