@@ -12,6 +12,9 @@ _VARIABLES = {
     # the training time in page faults.
     "MALLOC_MMAP_THRESHOLD_": str(2**32),
     "MALLOC_TRIM_THRESHOLD_": str(2**32),
+    # Files get their names when they are complete, so that HDF5's own locks protect nothing. They
+    # fail on file systems without locks.
+    "HDF5_USE_FILE_LOCKING": "FALSE",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "1",
     # joblib would warn about the semaphores of interrupted workers.
@@ -22,8 +25,8 @@ _VARIABLES = {
 def set_environment() -> None:
     """Set the variables that the user has not set, for this process and the ones it starts.
 
-    Numeric libraries read the thread counts when they are loaded, so call this before the first of
-    them is imported. glibc and Python read their variables at start, so those take effect only in
+    Numeric libraries and HDF5 read their variables when they are loaded, so call this before the
+    first of them is imported. glibc and Python read their variables at start, so those take effect only in
     child processes.
     """
     for name, value in _VARIABLES.items():

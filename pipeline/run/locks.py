@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from pipeline.errors import PipelineError
 
 _log = logging.getLogger(__name__)
 _QUIET_SECONDS = 2.0
+# What a file system without locks answers, such as the NFS of some clusters.
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -23,23 +26,48 @@ def exclusive_lock(path: Path, work: str, *, wait: bool) -> Iterator[None]:
     The operating system releases the lock when the process that holds it ends, however it ends.
     The file stays and names the last holder. If another process holds the lock, wait for it or
     raise PipelineError naming that process.
+
+    On a file system without locks, a file beside it that names process and host is the lock, and a
+    warning says so. It is removed at the end; one that a killed process left is removed on its own
+    host, while on another host the error says which file to remove.
     """
-    lock = FileLock(path, on_acquired=_write_process_id)  # makes the folder as well
+    lock: BaseFileLock = FileLock(path, on_acquired=_write_process_id)  # makes the folder as well
     try:
-        lock.acquire(timeout=_QUIET_SECONDS if wait else 0)
-    except Timeout:
-        holder = _holder(path)
-        if not wait:
-            raise PipelineError(
-                f"{path}: locked by another run of {work} ({holder}). "
-                "Wait for it to finish, then run again."
-            ) from None
-        _log.warning("%s: waiting for %s, which holds %s", work, holder, path)
-        lock.acquire()
+        _acquire(lock, work, wait)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+        lock = SoftFileLock(path.with_name(f"{path.name}.held"))
+        _log.warning(
+            "%s: this file system has no locks (%s), so %s is the lock of %s. If a run on another "
+            "host is killed, remove that file.",
+            path.parent,
+            os.strerror(error.errno),
+            lock.lock_file,
+            work,
+        )
+        _acquire(lock, work, wait)
     try:
         yield
     finally:
         lock.release()
+
+
+def _acquire(lock: BaseFileLock, work: str, wait: bool) -> None:
+    try:
+        lock.acquire(timeout=_QUIET_SECONDS if wait else 0)
+    except Timeout:
+        path = Path(lock.lock_file)
+        holder = _holder(path)
+        if not wait:
+            raise PipelineError(
+                f"{path}: locked by another run of {work} ({holder}). "
+                f"Wait for it to finish, then run again.{_hint_of_host(path)}"
+            ) from None
+        _log.warning(
+            "%s: waiting for %s, which holds %s.%s", work, holder, path, _hint_of_host(path)
+        )
+        lock.acquire()
 
 
 def _write_process_id(descriptor: int) -> None:
@@ -47,8 +75,21 @@ def _write_process_id(descriptor: int) -> None:
     os.write(descriptor, str(os.getpid()).encode())
 
 
-def _holder(path: Path) -> str:
+def _lines(path: Path) -> list[str]:
+    """The process id in a lock file and, without locks of the file system, the host."""
     try:
-        return f"process {path.read_text(encoding='utf-8')}"
+        return path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
-        return "a process that is just finishing"
+        return [""]
+
+
+def _holder(path: Path) -> str:
+    process, *rest = _lines(path)
+    if not process:  # it has not written its number yet, or has removed the file
+        return "a process that is just starting or finishing"
+    return f"process {process}" + (f" on host {rest[0]}" if rest else "")
+
+
+def _hint_of_host(path: Path) -> str:
+    _, *rest = _lines(path)
+    return f" If that process has ended, remove {path}." if rest else ""

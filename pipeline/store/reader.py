@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -264,12 +265,20 @@ def is_store(path: Path) -> bool:
 
 
 def open_file(path: Path) -> h5py.File:
-    """Open an HDF5 file; raises StoreError if it does not exist or is not complete."""
+    """Open an HDF5 file.
+
+    Raises StoreError if it does not exist or is not complete, or if the file system has no locks.
+    """
     try:
         if not path.is_file():
             raise StoreError(f"{path}: no such file. Give the path of a decode store.")
         return h5py.File(path, "r")
     except OSError as error:
+        if error.errno == errno.ENOLCK:  # stages set the variable themselves
+            raise StoreError(
+                f"{path}: cannot be opened, since its file system has no locks. Set the "
+                "environment variable HDF5_USE_FILE_LOCKING=FALSE before Python starts."
+            ) from None
         raise StoreError(
             f"{path}: not a complete HDF5 file ({one_line(error)}). {_REMEDY}"
         ) from None
