@@ -9,10 +9,9 @@ from pipeline.data.paper_corpora import check_present, size_differences
 from pipeline.data.speech.prepare import prepare_speech
 from pipeline.data.text.prepare import prepare_text
 from pipeline.run.application import run
-from pipeline.run.artifacts import write_manifest
+from pipeline.run.artifacts import artifact_folder, write_manifest
 from pipeline.run.code import provenance
 from pipeline.run.extras import check_extra
-from pipeline.run.files import complete_folder
 from pipeline.run.settings import PipelineConfig
 
 _log = logging.getLogger(__name__)
@@ -28,7 +27,7 @@ def prepare(config: PipelineConfig) -> None:
     Path(data.downloads).mkdir(parents=True, exist_ok=True)
     prepare_family = prepare_speech if task.family == "speech" else prepare_text
     target = Path(config.io.root) / "prepare" / task.name
-    with complete_folder(target) as folder:
+    with artifact_folder(target) as folder:
         card, facts = prepare_family(config, folder)
         if data.check_paper_sizes:
             facts["not_as_in_the_paper"] = size_differences(task, facts["counts"])

@@ -22,8 +22,11 @@ are opened. Every other file is hashed.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +46,9 @@ from pipeline.run.files import (
 
 _log = logging.getLogger(__name__)
 _MANIFEST = "manifest.json"
+# Names of what a killed run was writing.
+_LEFT_OVER = re.compile(r"\..+\.(building|replaced|writing|\d+)")
+_MOST_NAMES = 10  # in a line of the log
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -77,16 +83,56 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
 def new_artifact(folder: Path, provenance: Provenance, *, hashed: bool = True) -> Iterator[Path]:
     """Yield a temporary folder that replaces `folder` if the block ends without an error.
 
-    Its manifest is written at the end of the block.
+    Its manifest is written at the end of the block. Files that are not the stage's own are kept.
     """
-    with complete_folder(folder) as temporary:
+    with artifact_folder(folder) as temporary:
         yield temporary
         write_manifest(temporary, provenance, hashed=hashed)
 
 
+@contextmanager
+def artifact_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces an artifact if the block ends without an error.
+
+    The block writes the manifest. Files of the old folder that its manifest does not list are the
+    user's: they are kept, unless the block writes files of these names, and logged.
+    """
+    with complete_folder(folder) as temporary:
+        yield temporary
+        kept = [name for name in _own_names(folder) if not (temporary / name).exists()]
+        for name in kept:
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / name, temporary / name, follow_symlinks=False)
+        _log_kept(folder, kept)
+
+
 def _names(folder: Path) -> list[str]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
     return [path.relative_to(folder).as_posix() for path in paths]
+
+
+def _own_names(folder: Path) -> list[str]:
+    """Names of the files of an artifact that are the user's, and not those of a stage."""
+    listed = {*_listed(folder), _MANIFEST}
+    return [
+        name
+        for name in _names(folder)
+        if name not in listed and not any(map(_LEFT_OVER.fullmatch, Path(name).parts))
+    ]
+
+
+def _listed(folder: Path) -> set[str]:
+    """Names of the files in the manifest of a folder; empty if it is missing or damaged."""
+    try:
+        return {*json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return set()
+
+
+def _log_kept(folder: Path, names: Sequence[str]) -> None:
+    if names:
+        shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        _log.info("%s: kept %d files that no stage made (%s)", folder, len(names), shown)
 
 
 def write_manifest(
@@ -292,10 +338,10 @@ class PartFolder:
             yield folder
 
     def write_manifest(self) -> None:
-        """Write the files beside the parts and the manifest, and delete unexpected files.
+        """Write the files beside the parts and the manifest, and delete what an older run made.
 
-        Readers find the old manifest or the new one at every moment. Raises DataError if a part is
-        missing.
+        Files that no stage made are kept and logged. Readers find the old manifest or the new one
+        at every moment. Raises DataError if a part is missing.
         """
         missing = self.missing()
         if missing:
@@ -303,12 +349,27 @@ class PartFolder:
                 f"{self.root}: parts are missing ({', '.join(missing)}). {run_again(self.stage)}"
             )
         self.root.mkdir(parents=True, exist_ok=True)
-        for path in self.root.iterdir():
-            if path.name not in {*self.parts, *self.beside, _MANIFEST}:
-                remove(path)
+        self._remove_old()
         for name, content in self.beside.items():
             write_json(self.root / name, content)
         write_manifest(self.root, self._combined(), self.beside, parts=self.parts)
+
+    def _remove_old(self) -> None:
+        kept, listed = [], _listed(self.root)
+        for path in sorted(self.root.iterdir()):
+            if path.name in {*self.parts, *self.beside, _MANIFEST}:
+                continue
+            is_part = (path / _MANIFEST).is_file()
+            own = [f"{path.name}/{name}" for name in _own_names(path)] if is_part else []
+            if own:
+                for name in (*_listed(path), _MANIFEST):
+                    (path / name).unlink(missing_ok=True)
+                kept += own
+            elif is_part or path.name in listed or _LEFT_OVER.fullmatch(path.name):
+                remove(path)
+            else:
+                kept.append(path.name)
+        _log_kept(self.root, kept)
 
     def _combined(self) -> Provenance:
         """The provenance of all parts together."""

@@ -26,7 +26,7 @@ def set_environment() -> None:
     """Set the variables that the user has not set, for this process and the ones it starts.
 
     Numeric libraries and HDF5 read their variables when they are loaded, so call this before the
-    first of them is imported. glibc and Python read their variables at start, so those take effect only in
+    first of them is imported. glibc and Python read theirs at start, so those take effect only in
     child processes.
     """
     for name, value in _VARIABLES.items():

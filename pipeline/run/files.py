@@ -69,13 +69,16 @@ def complete_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces `folder` if the block ends without an error.
 
     At every moment `folder` is complete or absent. If it is a link, its target is replaced.
-    Temporary folders that a killed run left beside it are removed.
+    Temporary folders that a killed run left beside it are removed; if it was killed between the two
+    renames at its end, the old folder is put back first.
     """
     if folder.is_symlink():
         folder = Path(os.path.realpath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = folder.with_name(f".{folder.name}.building")
     replaced = folder.with_name(f".{folder.name}.replaced")
+    if replaced.is_dir() and not (replaced.is_symlink() or folder.exists()):
+        replaced.rename(folder)
     for left_over in (temporary, replaced):
         remove(left_over)
     temporary.mkdir()

@@ -165,6 +165,27 @@ def test_a_new_artifact_replaces_the_old_one_and_lists_its_files(folder: Path) -
     assert sorted(path.name for path in folder.iterdir()) == ["cells.csv", "manifest.json"]
 
 
+def test_a_new_artifact_keeps_and_logs_the_files_of_the_user(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    (folder / "figures" / "notes.txt").write_text("mine")
+    (folder / "link").symlink_to("figures/notes.txt")
+    (folder / ".cells.csv.7").write_text("left by a kill")
+    with new_artifact(folder, made_by("metrics")) as out:
+        (out / "cells.csv").write_text("new")
+    assert (folder / "link").readlink() == Path("figures/notes.txt")
+    assert (folder / "link").read_text() == "mine"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["cells.csv", "figures", "link", "manifest.json"]
+    assert [path.name for path in (folder / "figures").iterdir()] == ["notes.txt"]
+    artifact = _metrics(folder)
+    artifact.check()
+    assert artifact.names() == ["cells.csv"]
+    kept = f"{folder}: kept 2 files that no stage made (figures/notes.txt, link)"
+    assert caplog.messages == [kept]
+
+
 def test_made_once_rebuilds_only_a_damaged_artifact(tmp_path: Path) -> None:
     calls: list[Path] = []
 
@@ -304,8 +325,10 @@ def test_files_left_by_a_killed_run_are_replaced(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["data", "manifest.json"]
 
 
-def test_unexpected_files_are_deleted_when_the_manifest_is_written(tmp_path: Path) -> None:
-    _make(_part_folder(tmp_path, dropped="1"), "dropped")
+def test_what_an_older_run_made_is_deleted_when_the_manifest_is_written(tmp_path: Path) -> None:
+    old = _part_folder(tmp_path, {"vocabulary.json": []}, dropped="1")
+    _make(old, "dropped")
+    old.write_manifest()
     folder = _part_folder(tmp_path, {"ensemble.json": []}, a="1")
     with pytest.raises(DataError, match=r"parts are missing \(a\)"):
         folder.write_manifest()
@@ -318,13 +341,37 @@ def test_unexpected_files_are_deleted_when_the_manifest_is_written(tmp_path: Pat
     assert Artifact(tmp_path, "train").file("ensemble.json").read_text() == "[]\n"
 
 
+def test_files_of_the_user_among_parts_are_kept_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    _make(_part_folder(tmp_path, a="1", dropped="1"), "a")
+    _make(_part_folder(tmp_path, a="1", dropped="1"), "dropped")
+    _part_folder(tmp_path, a="1", dropped="1").write_manifest()
+    own = ("a/notes.txt", "dropped/notes.txt", "mine.txt", "plots/x.svg")
+    (tmp_path / "plots").mkdir()
+    for name in own:
+        (tmp_path / name).write_text(name)
+    folder = _part_folder(tmp_path, a="2")
+    _make(folder, "a")
+    folder.write_manifest()
+    assert [(tmp_path / name).read_text() for name in own] == list(own)
+    assert not (tmp_path / "dropped" / "data").exists()
+    assert _parts(tmp_path) == folder.parts
+    kept = [text for text in caplog.messages if "that no stage made" in text]
+    assert kept == [
+        f"{tmp_path / 'a'}: kept 1 files that no stage made (notes.txt)",
+        f"{tmp_path}: kept 3 files that no stage made (dropped/notes.txt, mine.txt, plots)",
+    ]
+
+
 def test_a_reader_finds_a_manifest_while_it_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = _part_folder(tmp_path, {"ensemble.json": []}, a="1")
     _make(folder, "a")
     folder.write_manifest()
-    (tmp_path / "unexpected").touch()
+    _make(_part_folder(tmp_path, unexpected="1"), "unexpected")
     present = []
     monkeypatch.setattr(
         "pipeline.run.artifacts.write_json",

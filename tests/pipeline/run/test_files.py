@@ -59,6 +59,16 @@ def _refuse_to_remove(target: Path) -> Callable[..., None]:
     return removed
 
 
+def test_old_folder_is_put_back_after_a_kill_between_the_renames(tmp_path: Path) -> None:
+    target = tmp_path / "metrics"
+    (tmp_path / ".metrics.replaced").mkdir()
+    (tmp_path / ".metrics.replaced" / "cells.csv").write_text("old")
+    with pytest.raises(KeyboardInterrupt), complete_folder(target):
+        raise KeyboardInterrupt
+    assert (target / "cells.csv").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_file_is_old_or_new(tmp_path: Path) -> None:
     path = tmp_path / "curves.csv"
     write_atomically(path, "old\n")
