@@ -28,26 +28,24 @@ _CSV_COLUMNS = (
     "test_set_name",
 )
 _CSV_PAPER_COLUMNS = ("paper_value", "paper_spread", "best")
-_LATEX_PREAMBLE = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage[utf8]{inputenc}
+_LATEX_PREAMBLE = r"""\documentclass[a4paper]{article}
 \usepackage{amsfonts}
 \usepackage{booktabs}
 \usepackage{graphicx}
 \usepackage[landscape,margin=1cm]{geometry}
-% Scale a table to the width of the page, but not beyond most of its height.
-\newsavebox{\fullsize}
-\newsavebox{\fullwidth}
-\newcommand{\fitted}[1]{%
-  \sbox{\fullsize}{#1}%
-  \sbox{\fullwidth}{\resizebox{\linewidth}{!}{\usebox{\fullsize}}}%
-  \ifdim\dimexpr\ht\fullwidth+\dp\fullwidth\relax>0.8\textheight
-    \resizebox*{!}{0.8\textheight}{\usebox{\fullsize}}%
-  \else
-    \usebox{\fullwidth}%
-  \fi}
 \begin{document}
 """
+_MOST_NARROW = 6  # a table with more columns spans both columns of the text
+# The height of the first line of a cell, so that it does not touch the rule above.
+_LATEX_STRUT = r"\rule{0pt}{2.4ex}"
+_LATEX_PACKAGES = "% Needs the packages amsfonts, booktabs and graphicx."
+# A table shrinks to the width of the text, and then to the height that leaves room for its notes.
+_LATEX_FITTED = "%\n".join(
+    (
+        r"\resizebox*{!}{\ifdim\totalheight>0.7\textheight 0.7\textheight\else\totalheight\fi}{",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+    )
+)
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -59,7 +57,7 @@ _LATEX_ESCAPES = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "|": r"\textbar{}\allowbreak{}",  # signatures are long and have no spaces to break at
+    "|": r"\textbar{}\allowbreak{}",  # long names have no spaces to break at
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "±": r"$\pm$",
@@ -68,16 +66,17 @@ _LATEX_ESCAPES = {
 
 
 def write_tables(folder: Path, tables: Sequence[Table], beside_paper: bool) -> None:
-    """Write results.csv, all_tables.tex, and each table as {name}.csv, {name}.md and {name}.tex.
+    """Write results.csv, and each table as {name}.csv, {name}.md and {name}.tex.
 
+    {name}.tex is a float to `\\input` into a paper; all_tables.tex is a document of all of them.
     `beside_paper` adds the paper's numbers, except in results.csv.
     """
     write_results(folder / "results.csv", tables)
-    (folder / "all_tables.tex").write_text(latex(tables, beside_paper), encoding="utf-8")
+    (folder / "all_tables.tex").write_text(latex_document(tables), encoding="utf-8")
     for table in tables:
         write_csv(folder / f"{table.name}.csv", table, beside_paper)
         (folder / f"{table.name}.md").write_text(markdown(table, beside_paper), encoding="utf-8")
-        (folder / f"{table.name}.tex").write_text(latex([table], beside_paper), encoding="utf-8")
+        (folder / f"{table.name}.tex").write_text(latex(table, beside_paper), encoding="utf-8")
 
 
 def write_results(path: Path, tables: Iterable[Table]) -> None:
@@ -202,13 +201,10 @@ def _markdown_cell(
     return " ".join(parts)
 
 
-def latex(tables: Iterable[Table], beside_paper: bool) -> str:
-    """Tables with title, label, footnotes and signatures as one LaTeX document.
-
-    `beside_paper` puts the paper's number on a line below ours.
-    """
-    floats = [_latex_float(table, beside_paper) for table in tables]
-    return _LATEX_PREAMBLE + "\\clearpage\n".join(floats) + "\\end{document}\n"
+def latex_document(tables: Iterable[Table]) -> str:
+    """A LaTeX document with the files of all tables, each on a page of its own."""
+    inputs = [rf"\input{{{table.name}}}" for table in tables]
+    return _LATEX_PREAMBLE + "\n\\clearpage\n".join(inputs) + "\n\\end{document}\n"
 
 
 def escape_latex(text: str) -> str:
@@ -216,19 +212,26 @@ def escape_latex(text: str) -> str:
     return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
 
 
-def _latex_float(table: Table, beside_paper: bool) -> str:
+def latex(table: Table, beside_paper: bool) -> str:
+    """A table with title, label and notes as a LaTeX float; signatures are comments below it.
+
+    `beside_paper` puts the paper's number on a line below ours.
+    """
     reasons = table.reasons
-    n_value = sum(heading.span for heading in table.header[0]) - table.n_label
+    n_column = sum(heading.span for heading in table.header[0])
+    n_value = n_column - table.n_label
+    environment = "table*" if n_column > _MOST_NARROW else "table"
     content = "ours"
     if table.has_interval:
         content += r", 95\,\% interval"
     if beside_paper and table.has_paper:
         content += ", (the paper's number)"
     lines = [
-        r"\begin{table}[!t]",
+        _LATEX_PACKAGES,
+        rf"\begin{{{environment}}}[!t]",
         r"\centering",
         rf"\caption{{{escape_latex(table.title)}. Each cell: {content}.}}\label{{{table.label}}}",
-        r"\fitted{%",
+        _LATEX_FITTED,
         rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
         r"\toprule",
         *(_latex_line([_latex_heading(heading) for heading in row]) for row in table.header),
@@ -239,12 +242,12 @@ def _latex_float(table: Table, beside_paper: bool) -> str:
             lines.append(r"\midrule")
         values = [_latex_cell(cell, reasons, beside_paper) for cell in row.cells]
         lines.append(_latex_line([*(escape_latex(label) for label in row.labels), *values]))
-    lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
-    # Below the float, because the notes may be longer than what is left of the page.
-    lines.append(r"{\raggedright\scriptsize\setlength{\parindent}{0pt}")
+    lines += [r"\bottomrule", r"\end{tabular}}}", r"\par\smallskip"]
+    lines.append(r"{\raggedright\scriptsize\setlength{\parindent}{0pt}%")
     lines += [rf"$^{{{mark}}}$ {escape_latex(reason)}.\par" for reason, mark in reasons.items()]
-    lines += [rf"{escape_latex(note)}\par" for note in table.footnotes]
-    lines.append("}")
+    lines += [rf"{escape_latex(note)}\par" for note in table.remarks]
+    lines += ["}", rf"\end{{{environment}}}"]
+    lines += [f"% {' '.join(signature.split())}" for signature in table.signatures]
     return "\n".join(lines) + "\n"
 
 
@@ -270,8 +273,10 @@ def _latex_cell(table_cell: TableCell | None, reasons: dict[str, str], beside_pa
         lines.append(rf"{{\tiny {low} to {high}}}")
     if beside_paper and table_cell.paper is not None:
         lines.append(rf"{{\tiny ({_latex_number(table_cell, table_cell.paper)})}}")
+    if len(lines) == 1:
+        return value
     stack = r"\\".join(lines)
-    return rf"\shortstack{{{stack}}}" if len(lines) > 1 else stack
+    return rf"\shortstack{{{_LATEX_STRUT}{stack}}}"
 
 
 def _latex_number(table_cell: TableCell, value: float) -> str:

@@ -124,7 +124,12 @@ class Table:
 
     @property
     def footnotes(self) -> list[str]:
-        """The notes, the corpora and sizes of the test sets, the training runs, the signatures."""
+        """The remarks and the signatures."""
+        return [*self.remarks, *self.signatures]
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes, the corpora and sizes of the test sets, and the training runs."""
         cells = [table_cell.cell for table_cell in self.cells]
         of_test_set: dict[str, list[Cell]] = {}
         for cell in cells:
@@ -132,11 +137,14 @@ class Table:
                 name = f"{cell.test_set} ({cell.task}): {cell.data}."
                 of_test_set.setdefault(name, []).append(cell)
         data = [f"{name}{_sizes(own)}" for name, own in of_test_set.items()]
-        signatures = dict.fromkeys(
-            f"Signature: {cell.signature}" for cell in cells if cell.signature
-        )
-        words = [_WORDS_NOTE] if any(map(compares_words, signatures)) else []
-        return [*self.notes, *words, *data, *_training_runs(cells), *signatures]
+        words = [_WORDS_NOTE] if any(map(compares_words, self.signatures)) else []
+        return [*self.notes, *words, *data, *_training_runs(cells)]
+
+    @property
+    def signatures(self) -> list[str]:
+        """The signatures of the cells, each once."""
+        signatures = (table_cell.cell.signature for table_cell in self.cells)
+        return [f"Signature: {signature}" for signature in dict.fromkeys(signatures) if signature]
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -61,7 +61,7 @@ def test_speech_without_transcripts_has_a_reason() -> None:
     (speech,) = dataset_tables({"asr": {"subsets": [SPEECH]}}, INDEX)
     words = speech.cells[2].cell
     assert (words.value, words.reason) == (None, "no transcripts")
-    text = latex([speech], beside_paper=True)
+    text = latex(speech, beside_paper=True)
     numbers = r"0.36 & 499 & --$^{a}$ & --$^{a}$ & 499"
     assert rf"asr & prompts\_fr & C-FR & telephone & {numbers} \\" in text
     assert "Each cell: ours.}" in text

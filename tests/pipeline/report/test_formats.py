@@ -47,13 +47,16 @@ def test_markdown_without_the_paper(table):
 
 def test_latex_shows_interval_paper_and_mathematical_headings(frame_of, like_paper):
     index = CellIndex(frame_of(*like_paper("tab:ood-detection", "nmt_ende")))
-    text = latex([paper_table("tab:ood-detection", index)], True)
-    assert "\\shortstack{83.2\\\\{\\tiny 82.2 to 84.2}\\\\{\\tiny (82.2)}}" in text
+    text = latex(paper_table("tab:ood-detection", index), True)
+    assert "\\begin{table*}[!t]" in text
+    assert (
+        "\\shortstack{\\rule{0pt}{2.4ex}83.2\\\\{\\tiny 82.2 to 84.2}\\\\{\\tiny (82.2)}}" in text
+    )
     assert "\\hat{\\mathcal{H}}^{(B)}_{\\mathrm{C-IW}}" in text
 
 
 def test_latex_shows_reasons_and_bold(table):
-    text = latex([table], beside_paper=False)
+    text = latex(table, beside_paper=False)
     assert "--$^{a}$" in text
     assert "$^{a}$ 50 \\% \\& no\\_reference." in text
     assert "\\textbf{46.8}" in text
