@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.run.settings import CONF, PipelineConfig, typed
+from pipeline.run.settings import CONF, PipelineConfig, TestSetConfig, changed, plain, typed
 
 
 @cache
@@ -34,3 +34,11 @@ def composed_settings(*overrides: str) -> PipelineConfig:
 def _composed(*overrides: str) -> DictConfig:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         return cast(DictConfig, compose("pipeline", list(overrides)))
+
+
+def own_task(*overrides: str, roles: tuple[str, ...] = ()) -> PipelineConfig:
+    """Settings of a task of the user's own, `mine`, with one test set of the same name."""
+    settings = composed_settings(*overrides)
+    (baseline,) = (s for s in settings.task.test_sets.values() if s.baseline)
+    test_set = TestSetConfig(**(plain(baseline) | {"roles": list(roles)}))
+    return changed(settings, {"task.name": "mine", "task.test_sets": {"mine": test_set}})

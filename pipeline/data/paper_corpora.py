@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,8 @@ class PaperCorpus:
 _WMT = "the Conference on Machine Translation, statmt.org"
 _OPENSLR_12 = "OpenSLR, openslr.org/12"
 
-TRAINING = {
+# By name of the task.
+_TRAINING = {
     "nmt_ende": PaperCorpus("WMT'17 EN-DE", 4_500_000, {"en": 26.2, "de": 24.8}, f"{_WMT}/wmt17"),
     "nmt_enfr": PaperCorpus("WMT'14 EN-FR", 40_800_000, {"en": 29.2, "fr": 33.5}, f"{_WMT}/wmt14"),
     "asr": PaperCorpus("LibriSpeech, 960 hours", 281_200, {"en": 33.4}, _OPENSLR_12),
@@ -84,13 +85,23 @@ class _Needed:
     pair: tuple[str, str] | None = None
 
 
+def paper_training(task: TaskConfig) -> PaperCorpus | None:
+    """Return the paper's training corpus of a task; None if the paper has no such task."""
+    return _TRAINING.get(task.name)
+
+
+def assumed_training(task: TaskConfig) -> PaperCorpus:
+    """Return the paper's training corpus of a task or, failing that, of one of the same family."""
+    return paper_training(task) or _TRAINING["asr" if task.family == "speech" else "nmt_ende"]
+
+
 def paper_corpus(test_set: TestSetConfig) -> PaperCorpus | None:
     """Return the paper's corpus in the role of a test set; None if it has no such role."""
     return next((TEST_SETS[role] for role in test_set.roles if role in TEST_SETS), None)
 
 
 def check_present(data: DataConfig, task: TaskConfig) -> None:
-    """Check that the corpora of the paper exist.
+    """Check that those corpora of the paper exist that the task has a test set or a name for.
 
     Raises DataError with key, path, corpus and publisher of every missing corpus. A corpus is also
     missing if its key is null or empty.
@@ -121,34 +132,41 @@ def size_differences(task: TaskConfig, counts: Mapping[str, Any]) -> list[str]:
 
 
 def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
+    """Yield what the task uses: sets in roles of the paper, and training data of its tasks."""
+    roles = {role for test_set in task.test_sets.values() for role in test_set.roles}
+    training = paper_training(task)
     if task.family == "speech":
-        yield from _speech_needed(data.speech)
+        yield from _speech_needed(data.speech, training, roles)
         return
     is_cached_set = data.source == "sacrebleu"
     pair = (task.source_language, task.target_language) if is_cached_set else None
-    if not is_imported(data):
-        yield _Needed("data.train", data.train, TRAINING[task.name])
-    yield _Needed("data.dev", data.dev, DEV["translation"], pair)
-    yield _Needed("data.test", data.test, TEST_SETS["newstest14"], pair)
+    if training is not None:
+        if not is_imported(data):
+            yield _Needed("data.train", data.train, training)
+        yield _Needed("data.dev", data.dev, DEV["translation"], pair)
+    if "newstest14" in roles:
+        yield _Needed("data.test", data.test, TEST_SETS["newstest14"], pair)
     for other_pair in dict.fromkeys(pair for _, pair in other_pairs(data, task)):
         yield _Needed("data.test", data.test, TEST_SETS["newstest14"], other_pair)
     for role, subset in (("LTC", "test-clean"), ("LTO", "test-other")):
         folder = None if data.librispeech is None else f"{data.librispeech}/{subset}"
-        yield _Needed("data.librispeech", folder, TEST_SETS[role])
-    yield _Needed("data.khresmoi", data.khresmoi, TEST_SETS["MED"])
+        if role in roles:
+            yield _Needed("data.librispeech", folder, TEST_SETS[role])
+    if "MED" in roles:
+        yield _Needed("data.khresmoi", data.khresmoi, TEST_SETS["MED"])
 
 
-def _speech_needed(speech: SpeechDataConfig) -> Iterator[_Needed]:
-    lists = (("train", speech.train, TRAINING["asr"]), ("dev", speech.dev, DEV["speech"]))
-    for name, paths, corpus in lists:
-        if not paths:
-            yield _Needed(f"data.speech.{name}", None, corpus)
-        for path in paths:
+def _speech_needed(
+    speech: SpeechDataConfig, training: PaperCorpus | None, roles: Collection[str]
+) -> Iterator[_Needed]:
+    lists = (("train", speech.train, training), ("dev", speech.dev, DEV["speech"]))
+    for name, paths, corpus in lists if training is not None else ():
+        for path in paths or [None]:
             yield _Needed(f"data.speech.{name}", path, corpus)
-    yield _Needed("data.speech.test", speech.test, TEST_SETS["LTC"])
-    yield _Needed("data.speech.test_other", speech.test_other, TEST_SETS["LTO"])
-    yield _Needed("data.speech.ami", speech.ami, TEST_SETS["AMI"])
-    yield _Needed("data.speech.common_voice", speech.common_voice, TEST_SETS["C-FR"])
+    sets = {"LTC": "test", "LTO": "test_other", "AMI": "ami", "C-FR": "common_voice"}
+    for role, name in sets.items():
+        if role in roles:
+            yield _Needed(f"data.speech.{name}", speech[name], TEST_SETS[role])  # type: ignore[index]
 
 
 def _fault(needed: _Needed, task: TaskConfig) -> str | None:
@@ -187,6 +205,8 @@ def _sizes(
         sizes = {name: numbers["utterances_read"] for name, numbers in counts.items()}
     for name, size in sizes.items():
         if name == "train":
-            yield name, size, TRAINING[task.name], _TRAINING_TOLERANCE
+            training = paper_training(task)
+            if training is not None:
+                yield name, size, training, _TRAINING_TOLERANCE
         elif name in task.test_sets and (corpus := paper_corpus(task.test_sets[name])):
             yield name, size, corpus, _TOLERANCE

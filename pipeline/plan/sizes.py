@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TEST_SETS, paper_corpus
 from pipeline.decoding.inputs import Prepared
 from pipeline.decoding.test_set import read_test_set
+from pipeline.errors import DataError
 from pipeline.run.settings import PipelineConfig, TestSetConfig
 
 SUBWORDS_PER_WORD = 1.3  # of a joint BPE, with EOS and punctuation; an assumption
@@ -39,9 +40,18 @@ def set_sizes(config: PipelineConfig) -> tuple[dict[str, SetSize], bool]:
 
 
 def baseline_size(config: PipelineConfig, sizes: Mapping[str, SetSize]) -> SetSize:
-    """Size of the test set that is like the training data."""
+    """Size of the test set that is like the training data.
+
+    Raises DataError if it could not be prepared.
+    """
     names = (name for name, test_set in config.task.test_sets.items() if test_set.baseline)
-    return sizes[next(names)]
+    name = next(names)
+    if name not in sizes:
+        raise DataError(
+            f"task.test_sets.{name}: could not be prepared, so that the lengths of sentences are "
+            "not known. See the log of stage prepare, or choose another set with baseline: true."
+        )
+    return sizes[name]
 
 
 def target_share(config: PipelineConfig, size: SetSize) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
+from pipeline.data.paper_corpora import assumed_training, paper_training
 from pipeline.plan.costs import ModelCosts
 from pipeline.plan.hardware import Hardware
 from pipeline.plan.sizes import SUBWORDS_PER_WORD
@@ -39,7 +40,7 @@ def plan_text(
         *(_row(_cells(stage, devices)) for stage in work),
         _row(_total(work, devices)),
         "",
-        *_assumptions(hardware, from_prepared=from_prepared),
+        *_assumptions(config, hardware, from_prepared=from_prepared),
         "",
         *_submission(config, work, hardware, overrides),
         "",
@@ -70,7 +71,9 @@ def _total(work: Sequence[Work], devices: int) -> tuple[str, ...]:
     return ("all", "", f"{flops:.2g}", _number(hours), _clock(wall), _number(disk), _number(memory))
 
 
-def _assumptions(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
+def _assumptions(
+    config: PipelineConfig, hardware: Hardware, *, from_prepared: bool
+) -> Iterator[str]:
     yield (
         f"FLOPs are counted on the model. A device is assumed to reach {hardware.train_flops:.3g} "
         f"FLOP/s in training and {hardware.decode_flops:.3g} in decoding."
@@ -88,6 +91,11 @@ def _assumptions(hardware: Hardware, *, from_prepared: bool) -> Iterator[str]:
         yield (
             f"Test sets: from the paper's tables and data.*, assuming {SUBWORDS_PER_WORD} subwords "
             f"per word; run stages.prepare first for their real sizes."
+        )
+    if paper_training(config.task) is None:
+        yield (
+            f"The paper has no task {config.task.name}: where data.* does not give the size of the "
+            f"training data, prepare is planned for that of {assumed_training(config.task).name}."
         )
     yield (
         "Memory is per device of one part, without activations. Disk space is before compression. "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, TRAINING
+from pipeline.data.paper_corpora import SPEECH_FRAMES_PER_WORD, assumed_training
 from pipeline.decoding.plan import Part, part_size, plan_parts, sent_bytes, shards
 from pipeline.ensembles import planned_ensembles
 from pipeline.plan.costs import ModelCosts
@@ -146,7 +146,7 @@ def _uncertainty_settings(config: PipelineConfig) -> int:
 
 
 def _prepare(config: PipelineConfig) -> Work:
-    paper, data = TRAINING[config.task.name], config.data
+    paper, data = assumed_training(config.task), config.data
     n_word = sum(paper.words.values())
     if config.task.family == "speech":
         n_sentence = paper.sentences if data.speech.train else data.speech.commands

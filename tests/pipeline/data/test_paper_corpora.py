@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.data.paper_corpora import DEV, check_present, paper_corpus, size_differences
 from pipeline.errors import DataError
-from pipeline.run.settings import PipelineConfig
-from tests.composed_settings import composed_settings
+from pipeline.run.settings import PipelineConfig, changed
+from tests.composed_settings import composed_settings, own_task
 
 
 def _settings(*overrides: str) -> PipelineConfig:
@@ -121,6 +121,20 @@ def test_settings_allow_the_sizes_of_the_paper(task: str) -> None:
     assert settings.data.test_sentences >= max(sizes)
     assert settings.data.dev_sentences >= DEV[settings.task.family].sentences
     assert settings.data.train_sentences is None
+
+
+@pytest.mark.parametrize("task", ["nmt_ende", "asr"])
+def test_own_task_needs_only_the_corpora_of_its_own_sets(task: str) -> None:
+    paper, nothing = ("experiment=paper", f"task={task}"), {"data.train": None}
+    nothing |= {"data.source": "files", "data.librispeech": None, "data.speech.train": []}
+    without_role = changed(own_task(*paper), nothing)
+    check_present(without_role.data, without_role.task)
+    other = changed(own_task(*paper, roles=("LTO",)), nothing)
+    with pytest.raises(DataError, match=r"missing\. Provide [^;]*test-other[^;]*$"):
+        check_present(other.data, other.task)
+    counts = {"test_sets": {"mine": {"rows": 3}}, "split": {"train": 3}}
+    (text,) = size_differences(other.task, counts)
+    assert text.startswith("mine has 3 sentences")
 
 
 def test_sizes_are_compared_with_the_tables_of_the_paper() -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from pipeline.decoding.plan import sent_bytes
 from pipeline.ensembles import planned_ensembles
+from pipeline.errors import DataError
 from pipeline.plan.costs import ModelCosts, model_costs
 from pipeline.plan.hardware import ACCELERATORS, USABLE_SHARE, Hardware, accelerator
 from pipeline.plan.sizes import baseline_size, set_sizes, target_share
 from pipeline.plan.table import plan_text
 from pipeline.plan.work import PART_START_SECONDS, Work, all_work, training_flops
 from pipeline.run.settings import PipelineConfig, plain
-from tests.composed_settings import composed_settings
+from tests.composed_settings import composed_settings, own_task
 
 BIG = ModelCosts(217_317_376, 150_994_944.0, 283_983_872.0)
 SPEECH = ModelCosts(315_188_520, 117.3e6, 273.3e6)
@@ -276,3 +277,20 @@ def test_an_accelerator_moves_logits_in_its_memory_and_sends_only_columns() -> N
     assert 0 < sent < 0.001 * in_memory
     # 320 prefixes of ten members: 45 kB instead of half a gigabyte.
     assert 320 * sent_bytes(10, "beam") == 320 * (25 * 4 + 2 * 20) < 320 * 10 * 40_000 * 4 / 10_000
+
+
+@pytest.mark.parametrize("task", ["nmt_ende", "asr"])
+def test_own_task_is_planned_and_the_plan_says_what_it_assumes(task: str) -> None:
+    settings = own_task(f"task={task}", "io.root=nowhere")
+    work = [*_work(settings, BIG, 40_000, CORE).values()]
+    text = plan_text(settings, BIG, work, CORE, 2, overrides=[], from_prepared=False)
+    assert "The paper has no task mine: where data.* does not give the size" in text
+    of_paper = plan_text(
+        composed_settings(f"task={task}"), BIG, work, CORE, 2, overrides=[], from_prepared=False
+    )
+    assert "The paper has no task" not in of_paper
+
+
+def test_baseline_that_could_not_be_prepared_is_named() -> None:
+    with pytest.raises(DataError, match=r"task\.test_sets\.mine: could not be prepared"):
+        baseline_size(own_task(), {})
