@@ -28,7 +28,8 @@ class Member:
     model.json, with architecture and vocabulary. update: the training update of the weights.
     made_from: file name -> sha256 of the checkpoints behind the weights. mask: dropped units.
     loader: dotted name of the function `(member, tokenizer, device, dtype)` that returns its
-    MemberModel. files: what it is loaded from besides the weights -> sha256.
+    MemberModel. files: what it is loaded from besides the weights -> sha256. given: the file or
+    folder of the user that it was made from; None if it was trained here.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Member:
     mask: DropoutMask | None = None
     loader: str = "pipeline.fairseq_bridge.members.loader.load"
     files: Mapping[Path, str] = field(default_factory=dict)
+    given: Path | None = None
 
     @property
     def model_sha256(self) -> str:
@@ -147,9 +149,12 @@ def _check_members(ensemble: Ensemble) -> None:
     for member in ensemble.members:
         twin = by_model.setdefault(member.model_sha256, member)
         if twin is not member:
+            remedy = "Train them with different seeds."
+            if member.given is not None:
+                remedy = "List each model once."
             raise DataError(
-                f"ensemble {ensemble.name}: members {twin.name} and {member.name} are the same "
-                f"model ({member.sha256}). Train them with different seeds."
+                f"ensemble {ensemble.name}: members {twin.name} ({twin.given or twin.weights}) and "
+                f"{member.name} ({member.given or member.weights}) are the same model. {remedy}"
             )
         if member.description["vocabulary_sha256"] != first.description["vocabulary_sha256"]:
             raise DataError(

@@ -104,4 +104,5 @@ def _member(model: ModelFolder, adapter: Path | None, settings: Mapping[str, Any
         made_from={path.name: hashes[path] for path in weights},
         loader=LOADER,
         files=files,
+        given=adapter or model.path,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.ensembles.ensemble import Member
 from pipeline.ensembles.training_run import WEIGHTS, derived
+from pipeline.errors import DataError
 from pipeline.fairseq_bridge.members import imported
 from pipeline.run.files import file_sha256, read_json, write_json
 
@@ -16,8 +17,8 @@ _DESCRIPTION = "model.json"
 def imported_member(name: str, path: Path, dictionaries: tuple[Path, Path], folder: Path) -> Member:
     """Convert a fairseq checkpoint to a member, once; its weights are kept in `folder`.
 
-    dictionaries: files of source and target vocabulary. Raises DataError if the checkpoint cannot
-    be read or does not fit them.
+    dictionaries: files of source and target vocabulary. Raises DataError, naming the member and
+    the checkpoint, if it cannot be read, does not fit them, or has weights that are not finite.
     """
     sha256 = file_sha256(path)
     vocabularies = [file_sha256(dictionary) for dictionary in dictionaries]
@@ -27,7 +28,10 @@ def imported_member(name: str, path: Path, dictionaries: tuple[Path, Path], fold
         "target dictionary": vocabularies[1],
     }
     code = file_sha256(Path(imported.__file__))
-    converted = derived(folder, code, made_from, partial(_convert, path, dictionaries))
+    try:
+        converted = derived(folder, code, made_from, partial(_convert, path, dictionaries))
+    except DataError as error:
+        raise DataError(f"member {name}: {error}") from None
     description = read_json(converted.file(_DESCRIPTION), "decode")
     description["vocabulary_sha256"] = vocabularies[1]
     return Member(
@@ -38,6 +42,7 @@ def imported_member(name: str, path: Path, dictionaries: tuple[Path, Path], fold
         description,
         description["updates"],
         {path.name: sha256},
+        given=path,
     )
 
 

@@ -17,7 +17,7 @@ from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
-from pipeline.fairseq_bridge.models.weights import DAMAGE, save_weights
+from pipeline.fairseq_bridge.models.weights import DAMAGE, check_finite, save_weights
 
 _REMEDY = "Give an unchanged checkpoint of a fairseq transformer."
 
@@ -29,7 +29,7 @@ def convert_checkpoint(
 
     The description has the keys of a model.json, without the keys of weights and vocabulary. Raises
     DataError if the checkpoint is damaged, holds objects of classes that fairseq does not store, is
-    not a transformer, or does not fit the dictionaries.
+    not a transformer, does not fit the dictionaries, or has weights that are not finite.
     """
     state = _read(path)
     model_settings = _model_settings(state, path)
@@ -56,6 +56,7 @@ def convert_checkpoint(
         raise DataError(
             f"{path}: weights do not fit its own model settings ({reason}). {_REMEDY}"
         ) from None
+    check_finite(model.state_dict(), path, _REMEDY)
     save_weights(model.state_dict(), out)
     return {
         "architecture": model_settings["_name"],

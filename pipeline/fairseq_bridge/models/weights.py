@@ -91,7 +91,6 @@ def load_weights(model: Any, path: Path) -> None:
     Raises DataError if the file is damaged, lacks a tensor, has an unknown tensor or one of another
     shape, or holds a value that is not finite.
     """
-    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -115,9 +114,15 @@ def load_weights(model: Any, path: Path) -> None:
                 f"{path}: {name} must have shape {tuple(state[name].shape)} "
                 f"(got {tuple(tensor.shape)}). {_REMEDY}"
             )
-        if not torch.isfinite(tensor).all():
-            raise DataError(f"{path}: {name} must be finite (got NaN or infinity). {_REMEDY}")
+    check_finite(tensors, path)
     model.load_state_dict(tensors, strict=False)
+
+
+def check_finite(tensors: Mapping[str, torch.Tensor], path: Path, remedy: str = _REMEDY) -> None:
+    """Raise DataError, naming `path`, the file of these tensors, if one has NaN or infinity."""
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise DataError(f"{path}: {name} must be finite (got NaN or infinity). {remedy}")
 
 
 def average_weights(paths: Sequence[Path], out: Path) -> None:

@@ -20,8 +20,23 @@ def ensemble(name: str, *members: Member) -> Ensemble:
 
 
 def test_members_with_the_same_weights_are_rejected() -> None:
-    with pytest.raises(DataError, match=r"members seed_1 and seed_2 are the same model"):
-        check_ensembles("kind", [ensemble("a", member("seed_1", "x"), member("seed_2", "x"))], [])
+    twins = member("seed_1", "x"), member("seed_2", "x")
+    refused = r"members seed_1 \(seed_1\) and seed_2 \(seed_2\) are the same model\. Train them"
+    with pytest.raises(DataError, match=refused):
+        check_ensembles("kind", [ensemble("a", *twins)], [])
+
+
+def test_twins_that_the_user_lists_are_named_by_the_users_paths() -> None:
+    paths = Path("mine/best.pt"), Path("mine/copy.pt")
+    twins = [
+        replace(member(f"imported_{index}", "x"), given=path) for index, path in enumerate(paths, 1)
+    ]
+    with pytest.raises(DataError) as error:
+        check_ensembles("kind", [ensemble("a", *twins)], [])
+    assert str(error.value) == (
+        "ensemble a: members imported_1 (mine/best.pt) and imported_2 (mine/copy.pt) are the same "
+        "model. List each model once."
+    )
 
 
 def test_members_may_differ_only_in_their_mask() -> None:

@@ -11,6 +11,7 @@ import torch
 from hydra.core.global_hydra import GlobalHydra
 from safetensors.torch import load_file
 
+from pipeline.ensembles.imported import imported_member
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge.corpus.binarised import load_dictionary
 from pipeline.fairseq_bridge.members.imported import convert_checkpoint
@@ -105,6 +106,27 @@ def test_half_precision_weights_are_stored_in_single_precision(folder: Path, mod
     converted(folder, save(folder, model, model=half))
     weights = load_file(folder / "weights.safetensors")
     assert {value.dtype for value in weights.values()} == {torch.float32}
+
+
+def test_weights_that_are_not_finite_name_the_member_and_the_users_file(
+    folder: Path, model: Any, tmp_path: Path
+) -> None:
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    weights["decoder.layers.0.fc1.bias"][0] = np.nan
+    path = save(folder, model, model=weights)
+    with pytest.raises(DataError) as error:
+        imported_member(
+            "imported_2", path, (folder / "dict.en.txt", folder / "dict.de.txt"), tmp_path
+        )
+    assert str(error.value).startswith(
+        f"member imported_2: {path}: decoder.layers.0.fc1.bias must be finite (got NaN or infinity)"
+    )
+
+
+def test_member_knows_the_users_file(folder: Path, model: Any, tmp_path: Path) -> None:
+    path = save(folder, model)
+    dictionaries = folder / "dict.en.txt", folder / "dict.de.txt"
+    assert imported_member("imported_1", path, dictionaries, tmp_path).given == path
 
 
 def test_shared_embeddings_of_two_vocabularies_are_rejected(folder: Path, model: Any) -> None:
