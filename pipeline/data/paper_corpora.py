@@ -159,10 +159,11 @@ def _needed(data: DataConfig, task: TaskConfig) -> Iterator[_Needed]:
 def _speech_needed(
     speech: SpeechDataConfig, training: PaperCorpus | None, roles: Collection[str]
 ) -> Iterator[_Needed]:
-    lists = (("train", speech.train, training), ("dev", speech.dev, DEV["speech"]))
-    for name, paths, corpus in lists if training is not None else ():
-        for path in paths or [None]:
-            yield _Needed(f"data.speech.{name}", path, corpus)
+    if training is not None:
+        lists = (("train", speech.train, training), ("dev", speech.dev, DEV["speech"]))
+        for name, paths, corpus in lists:
+            for path in [*paths] or [None]:
+                yield _Needed(f"data.speech.{name}", path, corpus)
     sets = {"LTC": "test", "LTO": "test_other", "AMI": "ami", "C-FR": "common_voice"}
     for role, name in sets.items():
         if role in roles:

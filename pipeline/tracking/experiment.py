@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _log = logging.getLogger(__name__)
+_SQLITE = "sqlite:///"
 
 
 def is_tracked(config: PipelineConfig) -> bool:
@@ -79,9 +80,9 @@ def metric_name(text: str) -> str:
 def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClient, str]:
     """Return a client and the id of the experiment `name`, which is created if necessary.
 
-    uri: an MLflow server, or None for the local store in the folder `root`. A lock lets one process
-    at a time create the local store. Raises MachineError if the server does not answer, the local
-    store cannot be used, or the experiment was deleted.
+    uri: an MLflow server, sqlite:///FILE, or None for the database in the folder `root`. A lock
+    lets one process at a time create a database; artifacts lie beside it. Raises MachineError if
+    the server does not answer, the database cannot be used, or the experiment was deleted.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -91,7 +92,7 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     # MLflow logs database errors with a traceback although it also raises them.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
-    if uri is not None:
+    if uri is not None and not uri.startswith(_SQLITE):
         # MLflow's default of seven retries takes minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         try:
@@ -101,16 +102,17 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
                 f"tracking.uri: no MLflow server answers at {uri} ({_reason(error)}). "
                 "Start the server, or set tracking=off."
             ) from None
-    root.mkdir(parents=True, exist_ok=True)
-    database = (root / "mlflow.db").resolve()
-    store = f"sqlite:///{database}"
+    file = root / "mlflow.db" if uri is None else Path(uri.removeprefix(_SQLITE))
+    database = file.resolve()
+    folder, store = database.parent, f"{_SQLITE}{database}"
+    folder.mkdir(parents=True, exist_ok=True)
     with (
-        exclusive_lock(root / "mlflow.lock", f"MLflow in {root}", wait=True),
+        exclusive_lock(file.with_suffix(".lock"), f"MLflow in {file.parent}", wait=True),
         one_line_errors(store, f"experiment {name}"),
     ):
         if not database.exists():
             _create_database(database)
-        artifact_location = (root / "mlartifacts" / name).resolve().as_uri()
+        artifact_location = (folder / "mlartifacts" / name).as_uri()
         return _with_experiment(MlflowClient(store), name, artifact_location)
 
 

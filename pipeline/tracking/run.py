@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections import defaultdict
@@ -91,13 +92,21 @@ def _log_params(client: MlflowClient, run_id: str, config: DictConfig) -> None:
     from mlflow.entities import Param
 
     params = [
-        Param(name, str(value)[:_PARAM_LENGTH])
+        Param(name, _shortened(str(value)))
         for name, value in _leaves(config)
         if name.split(".")[0] not in MACHINE_KEYS
     ]
     for start in range(0, len(params), _BATCH):
         client.log_batch(run_id, params=params[start : start + _BATCH])
     client.log_text(run_id, OmegaConf.to_yaml(config, resolve=True), "settings.yaml")
+
+
+def _shortened(text: str) -> str:
+    """The text of a param, cut to MLflow's limit; a cut one ends with a mark and its sha256."""
+    if len(text) <= _PARAM_LENGTH:
+        return text
+    mark = f"... (cut; all in settings.yaml, sha256 {hashlib.sha256(text.encode()).hexdigest()})"
+    return text[: _PARAM_LENGTH - len(mark)] + mark
 
 
 def _leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:

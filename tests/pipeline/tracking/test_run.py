@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from hydra import compose, initialize_config_dir
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from pipeline.errors import MachineError
+from pipeline.errors import MachineError, PipelineError
+from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
-from pipeline.tracking import experiment, metric_name, open_run
+from pipeline.tracking import experiment, metric_name, open_run, run
 from tests.conftest import CORES_OF_A_STAGE
 
 pytestmark = pytest.mark.process
@@ -65,6 +67,44 @@ def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
         "curve.csv",
         "settings.yaml",
     }
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_sqlite_of_the_users_own_is_made_under_a_lock_with_artifacts_beside_it(
+    absolute: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("shared")
+    uri = f"sqlite:///{(tmp_path if absolute else Path()) / folder / 'fresh.db'}"
+    created = []
+    create_database = experiment._create_database
+
+    def locked(path: Path) -> None:
+        held = pytest.raises(PipelineError, match=r"fresh\.lock: locked")
+        with held, exclusive_lock(folder / "fresh.lock", "MLflow", wait=False):
+            pass
+        created.append(path)
+        create_database(path)
+
+    monkeypatch.setattr(experiment, "_create_database", locked)
+    config = settings(tmp_path / "out", f"tracking.uri='{uri}'")
+    (tmp_path / "curve.csv").write_text("update,loss\n")
+    for _ in range(2):
+        with open_run(config, "metrics") as log:
+            log.artifacts(tmp_path / "curve.csv")
+    assert created == [tmp_path / folder / "fresh.db"]
+    assert len(list((folder / "mlartifacts" / "nmt_ende").rglob("curve.csv"))) == 2
+    assert not Path("mlruns").exists()
+
+
+def test_param_that_mlflow_cannot_hold_ends_with_a_mark_and_a_hash() -> None:
+    texts = ["x" * 6000, "x" * 6001, "x" * 6000 + "y"]
+    whole, *cut = map(run._shortened, texts)
+    assert whole == texts[0]
+    assert [len(text) for text in cut] == [6000, 6000]
+    assert cut[0] != cut[1]
+    digest = hashlib.sha256(texts[1].encode()).hexdigest()
+    assert cut[0].endswith(f"xxx... (cut; all in settings.yaml, sha256 {digest})")
 
 
 def test_members_are_a_new_version_only_if_they_change(tmp_path: Path) -> None:
