@@ -162,7 +162,8 @@ def _speech_needed(
     if training is not None:
         lists = (("train", speech.train, training), ("dev", speech.dev, DEV["speech"]))
         for name, paths, corpus in lists:
-            for path in [*paths] or [None]:
+            locations: list[str | None] = [*paths]
+            for path in locations or [None]:
                 yield _Needed(f"data.speech.{name}", path, corpus)
     sets = {"LTC": "test", "LTO": "test_other", "AMI": "ami", "C-FR": "common_voice"}
     for role, name in sets.items():
