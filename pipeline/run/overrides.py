@@ -73,14 +73,22 @@ def _own_folder(arguments: list[str]) -> tuple[Path | None, list[str]]:
 
 
 def _parsed(texts: list[str]) -> list[Override]:
+    parser = OverridesParser.create()
+    return [override for text in texts for override in _parsed_one(parser, text)]
+
+
+def _parsed_one(parser: OverridesParser, text: str) -> list[Override]:
     try:
-        overrides: list[Override] = OverridesParser.create().parse_overrides(texts)
+        overrides: list[Override] = parser.parse_overrides([text])
     except HydraException as error:
         reason = " ".join(str(error).splitlines()[:2])  # the next lines are a link
+        key, _, value = text.partition("=")
+        is_list = value.startswith("[")
+        quoted = "\"['first item','second item']\"" if is_list else "\"'value'\""
         raise ConfigError(
             f"command line: must be group=option or key=value ({reason}). Write "
-            "key=\"'value'\" if the value has other characters than ASCII letters, digits "
-            "and -./:+_%@?|"
+            f"{key or 'key'}={quoted} if {'an item' if is_list else 'the value'} has other "
+            "characters than ASCII letters, digits and -./:+_%@?|"
         ) from None
     return overrides
 
@@ -121,13 +129,10 @@ def _check_name(override: Override, folders: list[Path]) -> None:
         )
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         return
-    groups = [folder / key for folder in folders if (folder / key).is_dir()]
-    if groups:
-        options = sorted(
-            path.relative_to(group).with_suffix("").as_posix()
-            for group in groups
-            for path in group.rglob("*.yaml")
-        )
+    if not override.is_delete():
+        _check_separators(override, folders)
+    options = _options(key, folders)
+    if options:
         for value in _values(override):
             if value not in options:
                 raise ConfigError(f"{key}: must be one of {', '.join(options)} (got {value}).")
@@ -138,6 +143,47 @@ def _check_name(override: Override, folders: list[Path]) -> None:
                 f"{key}: {{}} would change nothing, since Hydra merges mappings. "
                 f"Use ~{key} to leave all of it out, or ~{key}.NAME for one entry."
             )
+
+
+def _options(group: str, folders: list[Path]) -> list[str]:
+    """Names of the options of a group; [] if there is no such group."""
+    found = (path for folder in folders for path in (folder / group).rglob("*.yaml"))
+    roots = {folder / group for folder in folders}
+    return sorted(
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in found
+        for root in roots & {*path.parents}
+    )
+
+
+def _check_separators(override: Override, folders: list[Path]) -> None:
+    """Refuse a key written as a group, a group written as a key, and the name of an option.
+
+    Names of options appear in tables. A task may have any name, since folders are called by it.
+    """
+    key, value = str(override.key_or_group), override.get_value_string()
+    options = _options(key, folders)
+    if "/" in key and not options:
+        dotted = key.replace("/", ".")
+        try:
+            _check_key(dotted)
+        except ConfigError:
+            return  # the error about the key says more
+        raise ConfigError(f"{key}: not a group but a setting. Write {dotted}={value}.")
+    as_group = key.replace(".", "/")
+    options = [] if as_group == key else _options(as_group, folders)
+    if options and not isinstance(override.value(), dict):
+        raise ConfigError(
+            f"{key}: a group has a slash in its name. Write {as_group}=OPTION, with one of "
+            f"{', '.join(options)} (got {value})."
+        )
+    group, _, last = as_group.rpartition("/")
+    if last == "name" and group != "task" and _options(group, folders):
+        raise ConfigError(
+            f"{key}: the name of an option is not a setting (got {value}). Choose an option by "
+            f"{group}=OPTION; for a name of your own, add a file to {group}/ in a folder that "
+            "--config-dir names."
+        )
 
 
 def _values(override: Override) -> list[str]:

@@ -28,7 +28,18 @@ from pipeline.run.settings import CONF
         ("io.out='\udcff'", ["command line: must be UTF-8", r"'\udcff'"]),
         ("train.updates", ["group=option or key=value", "missing EQUAL"]),
         ("=3", ["group=option or key=value"]),
-        ("io.store=é.h5", ["Write key=\"'value'\" if the value has other characters"]),
+        ("io.store=é.h5", ["Write io.store=\"'value'\" if the value has other characters"]),
+        ("io.store=[a b=c.h5]", ["Write io.store=\"['first item','second item']\" if an item has"]),
+        ("decode/combination=expr", ["not a group but a setting. Write decode.combination=expr."]),
+        ("decode/bem=3", ["decode/bem: no such setting"]),
+        (
+            "data.units=imported",
+            ["data.units: a group has a slash", "data/units=OPTION, with one of imported, learnt"],
+        ),
+        ("ensemble.name=mc_dropout", ["ensemble.name: the name of an option", "ensemble=OPTION"]),
+        ("++dump.name=full", ["dump.name: the name of an option", "dump=OPTION"]),
+        ("experiment.name=paper", ["experiment.name: the name of an option"]),
+        ("data.units.name=own", ["data.units.name: the name of an option", "data/units=OPTION"]),
         (
             "report.figures={}",
             ["would change nothing", "Use ~report.figures to leave"],
@@ -58,6 +69,7 @@ def test_points_of_a_sweep_are_left_to_their_jobs() -> None:
 def test_good_overrides_pass() -> None:
     check_overrides(["--multirun", "decode.beam=1,5", "uncertainty.temperature=range(1,4)"])
     check_overrides(["--help"])
+    check_overrides(["task.name=mine", "data.units.codes=null"])
 
 
 def test_from_config_takes_no_other_setting() -> None:
