@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -21,12 +22,12 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline import tracking
-from pipeline.errors import ConfigError, PipelineError
+from pipeline.errors import ConfigError, DataError, PipelineError, StoreError
 from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.extras import extras_named
 from pipeline.run.jobs import parts_of_job
-from pipeline.run.locks import exclusive_lock
+from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import check_overrides, yaml_message
 from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
@@ -37,6 +38,7 @@ AfterSweep = Callable[[tracking.Sweep], None]
 LockScope = Literal["task", "root"]
 # A full disk, a quota, a limit on the size of files, a read-only folder, a missing permission.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+_STAGE = re.compile(r"python -m stages\.(\w+)")  # in the advice of an error
 _RESUME = "finished parts are kept and the next run resumes"
 
 # Runs that start in the same instant get different folders. Registered at import, because jobs run
@@ -259,4 +261,21 @@ def _run_locked(stage: Stage, settings: PipelineConfig, lock_file: Path | None) 
         return
     is_job = settings.part is not None or HydraConfig.get().mode == RunMode.MULTIRUN
     with exclusive_lock(lock_file, lock_file.name, wait=is_job):
-        stage(settings)
+        try:
+            stage(settings)
+        except (DataError, StoreError) as error:
+            running = _running(str(error), lock_file)
+            if not running:
+                raise
+            raise DataError(f"{error}{running}") from None
+
+
+def _running(message: str, own_lock: Path) -> str:
+    """Say whether the stage that an error asks to run is running already, for the same task."""
+    for name in _STAGE.findall(message):
+        task = own_lock.name.partition(".")[2]
+        for lock_file in own_lock.parent.glob(f"{name}.{task or '*'}"):
+            holder = lock_holder(lock_file) if lock_file != own_lock else None
+            if holder:
+                return f" It is running now ({lock_file.name}, {holder}): wait until it ends."
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import logging
 import os
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def exclusive_lock(path: Path, work: str, *, wait: bool) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             raise
-        lock = SoftFileLock(path.with_name(f"{path.name}.held"))
+        lock = SoftFileLock(_held(path))
         _log.warning(
             "%s: this file system has no locks (%s), so %s is the lock of %s. If a run on another "
             "host is killed, remove that file.",
@@ -51,6 +52,26 @@ def exclusive_lock(path: Path, work: str, *, wait: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def lock_holder(path: Path) -> str | None:
+    """Return which process holds the lock file `path` of `exclusive_lock`; None if none does."""
+    held = _held(path)
+    if held.exists():
+        return _holder(held)
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(path)
+    except OSError:  # no such file, or no locks
+        pass
+    return None
+
+
+def _held(path: Path) -> Path:
+    """The file that is the lock where the file system has none."""
+    return path.with_name(f"{path.name}.held")
 
 
 def _acquire(lock: BaseFileLock, work: str, wait: bool) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.errors import ConfigError, PipelineError, StoreError
+from pipeline.errors import ConfigError, DataError, PipelineError, StoreError
+from pipeline.run.application import _run_locked
 from pipeline.run.artifacts import PartFolder
 from pipeline.run.files import read_json
 from pipeline.run.locks import exclusive_lock
@@ -102,6 +103,22 @@ def test_store_with_a_missing_row_is_refused(example_store: Path, tmp_path: Path
         file["/token/logprob"][7] = np.nan
     with pytest.raises(StoreError, match="/token/logprob, row 7: must not be NaN"):
         uncertainty(settings(tmp_path, f"io.store='{example_store}'", f"io.out={tmp_path / 'o'}"))
+
+
+def test_error_about_a_decode_that_is_running_names_its_process(tmp_path: Path):
+    config = settings(tmp_path, "part=any")
+    locks = tmp_path / "hydra" / "locks"
+    own = locks / "uncertainty.nmt_ende"
+    first = r"no such file\. Run python -m stages\.decode first\."
+    with pytest.raises(DataError, match=rf"{first}$"):
+        _run_locked(uncertainty, config, own)
+    running = rf"running now \(decode\.nmt_ende, process {os.getpid()}\): wait until it ends\.$"
+    refused = pytest.raises(DataError, match=rf"{first} It is {running}")
+    with exclusive_lock(locks / "decode.nmt_ende", "decode", wait=False), refused:
+        _run_locked(uncertainty, config, own)
+    refused = pytest.raises(DataError, match=rf"{first}$")
+    with exclusive_lock(locks / "decode.asr", "decode", wait=False), refused:
+        _run_locked(uncertainty, config, own)
 
 
 def test_refused_run_leaves_no_folder(example_store: Path, tmp_path: Path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.run.locks import exclusive_lock
+from pipeline.run.locks import exclusive_lock, lock_holder
 
 pytestmark = pytest.mark.process
 
@@ -108,6 +108,8 @@ def test_file_system_without_locks_gets_a_lock_that_names_process_and_host(
     assert not held.exists()
     with exclusive_lock(lock, "work", wait=False):
         assert held.exists()
+        assert lock_holder(lock) == f"process {os.getpid()} on host {socket.gethostname()}"
+    assert lock_holder(lock) is None
 
 
 def test_lock_without_locks_of_a_killed_process_of_this_host_is_free(
