@@ -113,9 +113,8 @@ def _folder(
 def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetConfig]:
     """The test sets that could be prepared."""
     absent = prepared.absent_sets()
-    if config.part is None:
-        for name, reason in absent.items():
-            _log.info("no decode of %s, which was not prepared: %s", name, reason)
+    if config.part is None and absent:  # stage prepare has logged why
+        _log.info("not decoded, since they were not prepared: %s", ", ".join(absent))
     sets = config.task.test_sets.items()
     return {name: test_set for name, test_set in sets if name not in absent}
 

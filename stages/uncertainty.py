@@ -32,7 +32,7 @@ def uncertainty(config: PipelineConfig) -> None:
     """
     grid = _grid(config)
     if config.io.store is not None:
-        log_hypotheses([_measure_one(config, grid, config.io.store)])
+        _log_run([_measure_one(config, grid, config.io.store)])
         return
     if config.io.out is not None or config.io.member_stores:
         raise ConfigError("io.out, io.member_stores: need io.store. Set it, or leave them out.")
@@ -50,7 +50,7 @@ def uncertainty(config: PipelineConfig) -> None:
         for part, store, members in ensemble_decodes(stores):
             (out / part).mkdir()
             measured.append(_measure(grid, store, out / part, members, folder / part))
-    log_hypotheses(measured)
+    _log_run(measured)
 
 
 def _measure_one(config: PipelineConfig, grid: Grid, path: Any) -> dict[str, Any]:
@@ -79,13 +79,6 @@ def _measure(
 ) -> dict[str, Any]:
     """Write the measures of a store to `folder`, which becomes `final` when the stage ends."""
     checks = write_measures(store, folder, grid, members)
-    _log.info(
-        "%s: measures of %d sentences (%d without a hypothesis), %d tokens",
-        store.path,
-        checks["sentences"],
-        checks["sentences_without_hypothesis"],
-        checks["tokens"],
-    )
     for found in inconsistencies(checks):
         _log.warning("%s: %s; see %s", store.path, found, final / "checks.json")
     for name, count in checks["sentences_without_own_measure"].items():
@@ -94,6 +87,18 @@ def _measure(
     if checks["identical_members"]:
         _log.warning("%s: identical members %s", store.path, checks["identical_members"])
     return checks
+
+
+def _log_run(measured: list[dict[str, Any]]) -> None:
+    """Log what was measured, once per run; `measured` is the checks.json of each store."""
+    names = ("sentences", "sentences_without_hypothesis", "tokens")
+    counts = [sum(checks[name] for checks in measured) for name in names]
+    _log.info(
+        "measures of %d decodes: %d sentences (%d without a hypothesis), %d tokens",
+        len(measured),
+        *counts,
+    )
+    log_hypotheses(measured)
 
 
 def _grid(config: PipelineConfig) -> Grid:

@@ -15,6 +15,7 @@ from pipeline.run.settings import PipelineConfig
 from pipeline.store import open_store
 from stages.decode import decode
 from tests.stages.trained_members import (
+    ABSENT,
     IN_DOMAIN,
     ONLY_SCORED,
     SEARCHED,
@@ -86,6 +87,16 @@ def test_all_parts_are_decoded_and_unexpected_files_removed(
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     decode(settings(root, "decode.beam=3"))
     assert set(missing_parts[-1]) == {part for part in parts if "teacher_forcing" not in part}
+
+
+def test_sets_that_were_not_prepared_are_named_in_one_line(
+    root: Path, planned: list[set[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    decode(settings(root))
+    (line,) = [message for message in caplog.messages if "not prepared" in message]
+    assert line == f"not decoded, since they were not prepared: {', '.join(sorted(ABSENT))}"
+    assert len(ABSENT) > 1
 
 
 def test_further_ensembles_are_decoded_with_the_main_ensemble(

@@ -214,7 +214,11 @@ def test_every_ensemble_store_of_a_task_is_measured(
     folder.write_manifest()
     (tmp_path / "uncertainty" / "nmt_ende" / "unexpected").mkdir(parents=True)
 
+    caplog.set_level("INFO")
     uncertainty(settings(tmp_path))
+
+    (line,) = [message for message in caplog.messages if "measures of" in message]
+    assert line == "measures of 3 decodes: 9 sentences (0 without a hypothesis), 18 tokens"
 
     # The stores have one hypothesis per sentence, and the default is B = 1 and 5.
     (warning,) = [record.message for record in caplog.records if "uncertainty.beam" in record.msg]
