@@ -80,9 +80,7 @@ def _evaluate(config: PipelineConfig) -> None:
     task_cells(config, left_out, measured, prepared, replace(evaluation, resamples=0), scores)
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
-    evidence = TaskEvidence(
-        task, decodes, measured, baseline, evaluation.quality, config.seed, rules, scores
-    )
+    evidence = TaskEvidence(task, decodes, measured, baseline, evaluation, rules, scores)
     figures = implementations(config.report.figures, "report.figures")
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
     inputs = parts | measures.as_input | provenance_of_scores(scores, decodes)

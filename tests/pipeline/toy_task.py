@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.metrics.decodes import read_decodes
+from pipeline.metrics.evaluation import Evaluation
 from pipeline.quality.registry import QUALITIES
 from pipeline.report.figures import TaskEvidence
 from pipeline.run.measure_rules import MeasureRules
@@ -59,8 +60,7 @@ class Toy:
             read_decodes(self.decode, parts, task),
             self.uncertainty,
             "help",
-            QUALITIES["bleu"],
-            seed=0,
+            Evaluation(QUALITIES["bleu"], resamples=20, seed=0, measures_signature=""),
             rules=MeasureRules(),
         )
 

@@ -17,7 +17,15 @@ from pipeline.metrics.calibration import (
     reliability,
 )
 from pipeline.quality.weighted_metric import FloatArray
-from pipeline.report.figures.drawing import Sheet, line, outline, panels, shared_legend
+from pipeline.report.figures.drawing import (
+    Sheet,
+    grouped_panels,
+    label_left,
+    look,
+    outline,
+    panels,
+    shared_legend,
+)
 from pipeline.report.figures.evidence import TaskEvidence, quality_text
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
@@ -26,10 +34,7 @@ if TYPE_CHECKING:
 
 _N_BIN = 20
 _HISTOGRAM_COLUMNS = ["test_set", "counted", "low", "high", "n", "share_percent"]
-_SYSTEMS = {
-    "single": "single members",
-    **{name: f"ensemble, {shown}" for name, shown in POSTERIORS.items()},
-}
+_SYSTEMS = {"single": "single members", **POSTERIORS}
 _RELIABILITY_COLUMNS = [
     "test_set", "level", "system", "low", "high", "n", "confidence", "right", "ece_percent"
 ]  # fmt: skip
@@ -117,7 +122,7 @@ def _joined(histograms: list[pd.DataFrame]) -> pd.DataFrame:
 def _draw_histograms(data: pd.DataFrame) -> Figure:
     test_sets = list(dict.fromkeys(data["test_set"]))
     counted = list(dict.fromkeys(data["counted"]))
-    figure, axes = panels(len(test_sets))
+    figure, (axes,) = grouped_panels([len(test_sets)])
     for axis, test_set in zip(axes, test_sets, strict=True):
         for index, quantity in enumerate(counted):
             rows = data[(data["test_set"] == test_set) & (data["counted"] == quantity)]
@@ -125,8 +130,9 @@ def _draw_histograms(data: pd.DataFrame) -> Figure:
             axis.stairs(rows["share_percent"], edges, label=quantity, **outline(index))
         axis.set_title(test_set)
         axis.set_xlabel(counted[0] if len(counted) == 1 else "confidence")
-        axis.set_ylabel("percent of the test set")
-    shared_legend(figure, axes)
+    label_left(axes, "percent of the test set")
+    if len(counted) > 1:
+        shared_legend(figure, axes)
     return figure
 
 
@@ -157,6 +163,7 @@ def reliability_diagrams(evidence: TaskEvidence) -> Sheet:
         "compared with whether the token matches the reference in a Levenshtein alignment of "
         "subwords. Sequence level: the geometric mean of the token probabilities, compared with "
         "sentence BLEU / 100 or 1 - WER (at least 0). A calibrated system lies on the diagonal. "
+        "The legend has the expected calibration error (ECE), in percent. "
         f"Bins with fewer than {_LEAST_ITEMS} items are not drawn.",
         pd.DataFrame(rows, columns=_RELIABILITY_COLUMNS),
         _draw_reliability,
@@ -197,21 +204,23 @@ def _draw_reliability(data: pd.DataFrame) -> Figure:
     shown = list(dict.fromkeys(zip(data["test_set"], data["level"], strict=True)))
     figure, axes = panels(len(shown), most_columns=2)
     for axis, (test_set, level) in zip(axes, shown, strict=True):
-        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
-        for index, (system, label) in enumerate(_SYSTEMS.items()):
-            rows = data[
+        diagonal = np.linspace(0, 1, 50)  # points that the legend keeps clear of
+        axis.plot(diagonal, diagonal, color="0.75", linewidth=1)
+        for system, label in _SYSTEMS.items():
+            of_system = data[
                 (data["test_set"] == test_set)
                 & (data["level"] == level)
                 & (data["system"] == system)
-                & (data["n"] >= _LEAST_ITEMS)
             ]
+            rows = of_system[of_system["n"] >= _LEAST_ITEMS]
             if len(rows):
-                style = line(index, len(rows)) | {"markevery": 1}
+                label = f"{label}: {rows['ece_percent'].iloc[0]:.1f}"
+                style = look(system) | {"markersize": 3}
                 axis.plot(rows["confidence"], rows["right"], label=label, **style)
-        axis.set_title(f"{test_set}, {level}")
-        axis.set_xlabel(f"mean confidence of the {level}s in the bin")
+        axis.legend(loc="best", title="ECE, percent", alignment="left", handlelength=2.5)
+        axis.set_title(f"{test_set}: {level}s")
+        axis.set_xlabel(f"mean confidence of the {level}s in a bin")
         axis.set_ylabel(_ACCURACY[level])
         axis.set_xlim(0, 1)
         axis.set_ylim(0, 1)
-    shared_legend(figure, axes)
     return figure

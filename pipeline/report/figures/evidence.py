@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipeline.metrics.bootstrap import Estimate, Resamples, estimate
 from pipeline.metrics.decodes import Decode
+from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.external_scores import ExternalScores
 from pipeline.metrics.measure_files import (
     SentenceMeasures,
@@ -17,7 +21,7 @@ from pipeline.metrics.measure_files import (
 )
 from pipeline.quality.registry import Quality
 from pipeline.quality.transcripts import WORDS
-from pipeline.quality.weighted_metric import FloatArray
+from pipeline.quality.weighted_metric import FloatArray, WeightedMetric
 from pipeline.run.measure_rules import MeasureRules
 from pipeline.store import SEARCHES, SUBSET
 
@@ -30,8 +34,8 @@ class TaskEvidence:
     """The decodes of a task (part -> decode), their measures, and how they are evaluated.
 
     `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
-    out-of-domain test sets are compared with. `quality` scores sentences, and `seed` is used to
-    draw subsets of members. `rules` are those of the measures; figures that compute measures at
+    out-of-domain test sets are compared with. `evaluation` has the quality metric, the bootstrap
+    and the seed of the cells. `rules` are those of the measures; figures that compute measures at
     further settings use them too. `scores` are external scores.
     """
 
@@ -39,11 +43,15 @@ class TaskEvidence:
     decodes: Mapping[str, Decode]
     uncertainty: Path
     baseline: str
-    quality: Quality
-    seed: int
+    evaluation: Evaluation
     rules: MeasureRules
     scores: Sequence[ExternalScores] = ()
     _errors: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def quality(self) -> Quality:
+        """The quality metric of the task, which scores sentences."""
+        return self.evaluation.quality
 
     @property
     def ensemble(self) -> str:
@@ -84,6 +92,16 @@ class TaskEvidence:
             )
         return self._errors[part]
 
+    def estimate(self, metric: WeightedMetric, *used: tuple[str, NDArray[np.bool_]]) -> Estimate:
+        """Value and interval of a metric on the resamples of the cells.
+
+        `used` are the parts that the metric compares, each with the sentences [sentence] in use.
+        """
+        resamples = [
+            self.evaluation.resampled(self.decodes[part], sentences) for part, sentences in used
+        ]
+        return estimate(metric, reduce(Resamples.joined, resamples))
+
     def one_best_measures(self, part: str) -> SentenceMeasures | None:
         """The length-normalised measures of the 1-best hypotheses; None if B = 1 was not computed.
 
@@ -103,17 +121,9 @@ class TaskEvidence:
         return parts
 
 
-def usable(errors: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Errors and values of the sentences that have both."""
-    used = ~np.isnan(errors) & ~np.isnan(values)
-    return errors[used], values[used]
-
-
 def error_text(quality: Quality) -> str:
-    """The error of a sentence in words, with its unit."""
-    if quality.name == "bleu":
-        return "100 - sentence BLEU, percent"
-    return f"{quality_text(quality)}, percent"
+    """The error of a sentence in words, in percent."""
+    return "100 - sentence BLEU" if quality.name == "bleu" else quality_text(quality)
 
 
 def quality_text(quality: Quality) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.calibration import calibrated_forecasts, expected_calibration_error
@@ -21,7 +23,7 @@ from pipeline.report.figures.distributions import (
     error_histograms,
     reliability_diagrams,
 )
-from pipeline.report.figures.evidence import usable
+from pipeline.report.figures.drawing import styled
 from pipeline.report.figures.rejection import rejection_curves, rejection_example, score_curves
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
 from pipeline.run.settings import CONF, implementation
@@ -53,18 +55,28 @@ def test_every_figure_is_drawn_and_listed_with_its_data(
     assert json.loads((tmp_path / "nmt_ende_figures.json").read_text(encoding="utf-8")) == listed
     for entry in listed:
         name = f"nmt_ende_{entry['name']}"
-        assert entry["files"] == [f"{name}.csv", f"{name}.svg", f"{name}.png"]
+        suffixes = ("csv", "svg", "png", "pdf")
+        assert entry["files"] == [f"{name}.{suffix}" for suffix in suffixes]
         assert entry["title"]
         assert entry["caption"]
         assert entry["reason"] == ""
         data = pd.read_csv(tmp_path / entry["files"][0])
-        # Only the spread may be missing, because a single subset has none.
-        assert not data.drop(columns="spread", errors="ignore").isna().any(axis=None)
+        # Oracle and random order have no interval.
+        if "order" in data:
+            data = data[~data["order"].isin(("oracle", "random"))]
+        assert not data.isna().any(axis=None)
         svg = (tmp_path / entry["files"][1]).read_text(encoding="utf-8")
         texts = [text for text in ElementTree.fromstring(svg).itertext() if text.strip()]
         assert "help" in " ".join(texts)
         assert "<dc:date>" not in svg
+        # Readers see names of measures and metrics, never their keys.
+        assert not re.search(r"prex_|expr_|roc_auc|wer_percent|\b(prr|bleu|nll)\b", " ".join(texts))
         assert (tmp_path / entry["files"][2]).read_bytes().startswith(b"\x89PNG")
+        pdf = (tmp_path / entry["files"][3]).read_bytes()
+        assert pdf.startswith(b"%PDF")
+        assert b"/FontFile2" in pdf  # embedded TrueType
+        assert b"/Type3" not in pdf
+        assert b"/CreationDate" not in pdf
 
 
 def test_the_same_evidence_gives_the_same_bytes(evidence: TaskEvidence, tmp_path: Path) -> None:
@@ -129,7 +141,7 @@ def test_rejection_curves_lie_between_random_and_oracle(evidence: TaskEvidence) 
     np.testing.assert_allclose(curves.iloc[-1], 0, atol=1e-9)
     measured = evidence.one_best_measures(PREX)
     assert measured is not None
-    errors, values = usable(evidence.errors(PREX), measured.values["prex_entropy_s"])
+    errors, values = evidence.errors(PREX), measured.values["prex_entropy_s"]
     of_measure = data[(data["test_set"] == "help") & (data["order"] == "prex_entropy_s")]
     expected = prediction_rejection_ratio(errors, values)
     assert of_measure["prr_percent"].iloc[0] == pytest.approx(expected)
@@ -194,23 +206,100 @@ def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> No
         assert row["percent"].iloc[0] == pytest.approx(expected)
 
 
-def test_ablation_covers_all_subsets(evidence: TaskEvidence) -> None:
+def drawn(sheet: Sheet) -> list[Axes]:
+    """Return the panels of a figure."""
+    with styled():
+        figure = sheet.draw(sheet.data)
+        figure.draw_without_rendering()
+    return figure.axes
+
+
+def test_the_main_panel_of_rejection_curves_is_the_gain_over_random(evidence: TaskEvidence) -> None:
+    sheet = rejection_curves(evidence)
+    panels = {axis.get_title("left"): axis for axis in drawn(sheet)}
+    gain = panels["help"]
+    assert gain.get_ylabel() == "gain over random, points"
+    others = [axis for axis in drawn(sheet) if axis.get_ylabel() == "remaining\nmean error"]
+    assert all(axis.get_position().height < gain.get_position().height / 1.5 for axis in others)
+    legend = rejection_legend(evidence)
+    prr = [float(value) for value in re.findall(r": (-?[0-9.]+) \[", legend)]
+    assert prr == sorted(prr, reverse=True)
+    of_set = sheet.data[sheet.data["test_set"] == "help"].groupby("order").first()
+    measures = of_set.drop(index=["oracle", "random"])
+    assert sorted(prr) == pytest.approx(sorted(measures["prr_percent"]), abs=0.05)
+    assert (measures["prr_low"] <= measures["prr_percent"]).all()
+    assert (measures["prr_percent"] <= measures["prr_high"]).all()
+
+
+def test_panels_of_a_metric_have_one_scale_and_a_measure_one_colour(
+    evidence: TaskEvidence,
+) -> None:
+    of_rejection = drawn(rejection_curves(evidence))[0]
+    colours = {
+        str(line.get_label()).split(":")[0]: line.get_color() for line in of_rejection.get_lines()
+    }
+    for figure in (sensitivity_to_beam, sensitivity_to_temperature):
+        panels = {axis.get_title("left"): axis for axis in drawn(figure(evidence))}
+        prr = [panels["help"], panels["debian-reference"]]
+        assert prr[0].get_ylim() == prr[1].get_ylim() != panels["french-source"].get_ylim()
+        assert prr[0].get_ylabel() == "error detection,\nPRR, percent"
+        assert prr[1].get_ylabel() == ""
+        for axis in panels.values():
+            assert len(axis.collections) == 4  # a band per measure
+            for line in axis.get_lines():
+                label = str(line.get_label())
+                assert colours.get(label, line.get_color()) == line.get_color()
+    assert {"H C-IW (PrEx)", "H S-IW (PrEx)", "M S-IW (PrEx)"} <= {*colours}
+
+
+def test_without_resamples_there_are_no_intervals(evidence: TaskEvidence) -> None:
+    without = replace(evidence, evaluation=replace(evidence.evaluation, resamples=0))
+    sheet = sensitivity_to_beam(without)
+    assert sheet.data[["low", "high"]].isna().all(axis=None)
+    assert len(drawn(sheet)) == 3
+    assert "[" not in rejection_legend(without)
+
+
+def rejection_legend(evidence: TaskEvidence) -> str:
+    """Return the first legend of the rejection curves, one line per measure."""
+    legends = [axis.get_legend() for axis in drawn(rejection_curves(evidence))]
+    legend = next(legend for legend in legends if legend is not None)
+    return "\n".join(text.get_text() for text in legend.get_texts())
+
+
+def test_ablation_has_a_row_and_a_dot_per_subset(evidence: TaskEvidence) -> None:
+    sheet = ablation(evidence)
     keys = ["test_set", "metric", "hypotheses", "members"]
-    data = ablation(evidence).data.set_index(keys).sort_index()
+    data = sheet.data.set_index(keys).sort_index()
     with open_store(evidence.decodes["random_init.teacher_forcing.debian-reference"].path) as store:
         logprob, offset = store.read("/token/logprob"), store.token_offset
     pairs = [
         sentence_nll(logprob[:, list(pair)], offset).expr.mean() for pair in subsets(3, 2, 9, 0)
     ]
-    row = data.loc[("debian-reference", "nll", "expr", 2)]
-    assert row["subsets"] == 3
-    assert row["mean"] == pytest.approx(np.mean(pairs))
-    assert row["spread"] == pytest.approx(np.std(pairs, ddof=1))
-    assert data.loc[("help", "bleu", "prex")]["subsets"].to_dict() == {1: 3, 2: 1, 3: 1}
-    assert data.loc[("help", "bleu", "expr")].index.tolist() == [1, 3]
+    rows = data.loc[("debian-reference", "nll", "expr", 2)]
+    assert rows["value"].tolist() == pytest.approx(pairs)
+    assert rows["subset"].tolist() == ["seed_1 seed_2", "seed_1 seed_3", "seed_2 seed_3"]
+    of_quality = data.loc[("help", "bleu")]
+    assert of_quality.loc["prex"].groupby("members").size().to_dict() == {1: 3, 2: 1, 3: 1}
+    assert of_quality.loc["expr"].groupby("members").size().to_dict() == {1: 3, 3: 1}
     ensemble = evidence.decodes[PREX]
     bleu = corpus_bleu(list(map(str, ensemble.texts)), list(map(str, ensemble.references)))
-    assert data.loc[("help", "bleu", "prex", 3)]["mean"] == pytest.approx(bleu)
+    assert of_quality.loc[("prex", 3), "value"] == pytest.approx(bleu)
+
+    panels = drawn(sheet)
+    for axis in panels:
+        # Dots only: no band, which a few subsets would not support.
+        assert {type(collection).__name__ for collection in axis.collections} == {"PathCollection"}
+    dots = sum(len(np.asarray(c.get_offsets())) for axis in panels for c in axis.collections)
+    assert dots == len(sheet.data)
+    nll, quality = panels[:2]
+    assert [label.get_text() for label in nll.get_xticklabels()] == ["1\n(3)", "2\n(3)", "3\n(1)"]
+    assert nll.get_xlabel() == "members (subsets)"
+    # The pair was decoded with PrEx only.
+    counts = [label.get_text() for label in quality.get_xticklabels()]
+    assert counts == ["1\n(3, 3)", "2\n(1, 0)", "3\n(1, 1)"]
+    assert quality.get_xlabel() == "members (subsets: PrEx, ExPr)"
+    assert [text.get_text() for text in quality.texts] in (["PrEx", "ExPr"], ["ExPr", "PrEx"])
 
 
 def test_reliability_of_single_members_and_both_combinations(evidence: TaskEvidence) -> None:

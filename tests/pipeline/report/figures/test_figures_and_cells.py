@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from pipeline.metrics.cell import Cell, number_text
-from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.report.figures import TaskEvidence
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
@@ -42,8 +41,7 @@ def cells_of(evidence: TaskEvidence) -> dict[tuple[str, ...], Cell]:
         for part, decode in evidence.decodes.items()
         if decode.cell.ensemble != "subset"
     }
-    signature = evidence.rules.signature
-    evaluation = Evaluation(evidence.quality, 2, 0, signature)
+    evaluation = evidence.evaluation
     cells = sentence_detection_cells(
         measured, evidence.uncertainty, evidence.baseline, True, evaluation
     )
@@ -65,7 +63,9 @@ def compared(data: pd.DataFrame, cells: dict[tuple[str, ...], Cell], figure: str
             continue  # cells of error detection have B = 1
         key = (point.test_set, point.metric, temperature if is_ood else "", beam, point.measure)
         if key in cells:
-            assert cells[key].value == pytest.approx(point.percent, rel=1e-5), key
+            of_cell = (cells[key].value, cells[key].low, cells[key].high)
+            of_point = (point.percent, point.low, point.high)
+            assert of_cell == pytest.approx(of_point, rel=1e-5), key
             values.append(point.percent)
     return values
 
