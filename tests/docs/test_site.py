@@ -21,6 +21,7 @@ from pipeline.store.schema import ATTRIBUTES, CONSTANTS, DATASETS
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from stages.__main__ import STAGES
+from tests.docs.pages import PAGES
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,13 @@ def test_commands_page_has_every_stage(site: Path) -> None:
     text = (site / "commands.html").read_text(encoding="utf-8")
     for stage in STAGES:
         assert f"python -m stages.{stage}" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_of_the_repository(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", text)
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def test_store_page_has_the_datasets_and_attributes_of_the_schema() -> None:
