@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pipeline.metrics.cell import COPY_THROUGH
@@ -39,6 +40,17 @@ _OTHER_COLUMNS = {
     COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
 }
 
+_HEADLINE_METRICS = METRICS | {
+    "bleu": "BLEU",
+    "nll": "NLL",
+    "prr": "PRR",
+    "roc_auc": "ROC-AUC",
+    "aupr": "AUPR",
+    "copied_percent": "Copied share, percent",
+    "percent_token_error_rate_percent": "Token error rate, percent",
+}
+_HEADLINE_SETTINGS = re.compile(r"(?P<number>.+?)(?:_B(?P<B>\d+))?(?:_T(?P<T>[0-9.e+-]+))?")
+
 
 def measure_label(name: str) -> str:
     """Return `PrEx knowledge M, S-IW` for `prex_rmi_s`.
@@ -71,6 +83,39 @@ def decoder_name(ensemble: str, combination: str, regime: str) -> str:
     """Return a decoder in words: `random_init PrEx`, `random_init teacher forcing` or `single`."""
     way = "teacher forcing" if regime == "teacher_forcing" else POSTERIORS.get(combination, "")
     return f"{ensemble} {way}".strip()
+
+
+def headline_title(name: str) -> str:
+    """Return `PRR of H S-IW (PrEx), B = 1`, and below it the test set and the decoder.
+
+    `name` is that of a headline number, such as `help/random_init_prex/prr_prex_entropy_s_B1`. A
+    name of another form is returned unchanged.
+    """
+    parts = name.split("/")
+    if len(parts) != 3:
+        return name
+    test_set, decoder, number = parts
+    for key, label in (*POSTERIORS.items(), ("reference", "teacher forcing")):
+        decoder = re.sub(rf"_{key}$", f" {label}", decoder)
+    match = _HEADLINE_SETTINGS.fullmatch(number)
+    settings = {} if match is None else match.groupdict()
+    number = settings.pop("number", None) or number
+    shown = "".join(f", {key} = {value}" for key, value in settings.items() if value)
+    return f"{_number_title(number)}{shown}\n{test_set}, {decoder}"
+
+
+def _number_title(number: str) -> str:
+    """Return `PRR of H S-IW (PrEx)` for `prr_prex_entropy_s`, and `BLEU` for `bleu`."""
+    if number in _HEADLINE_METRICS:
+        return _HEADLINE_METRICS[number]
+    for metric, title in _HEADLINE_METRICS.items():
+        column = number.removeprefix(f"{metric}_")
+        if column in SEQUENCE_MEASURES:
+            return f"{title} of {short_label(column)}"
+        if column in TOKEN_MEASURES:
+            posterior = POSTERIORS[TOKEN_MEASURES[column].posterior]
+            return f"{title} of {_heading(column, '1').text} ({posterior})"
+    return number
 
 
 def measure_header(

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pipeline.report.figures.drawing import line, panels, shared_legend, styled
 from pipeline.report.formats import escape_markdown, markdown_table
+from pipeline.report.names import headline_title
 from pipeline.run.files import write_atomically
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def draw(frame: pd.DataFrame) -> Figure | None:
             axis.plot(ordered[across], ordered[name], label=label, **line(index, len(ordered)))
         if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
             axis.set_xscale("log")
-        axis.set(title=name, xlabel=across)
+        axis.set(xlabel=across)
+        axis.set_title(headline_title(name))
     if line_keys:
         shared_legend(figure, axes)
     return figure

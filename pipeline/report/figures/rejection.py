@@ -88,7 +88,12 @@ def score_curves(evidence: TaskEvidence) -> Sheet:
             "sentences with the best score", "the distance of its score from the best one"
         ),
         _score_curves(evidence, _MEASURES),
-        partial(_draw_curves, panel=["score", "test_set"], y="remaining_error", unit="score"),
+        partial(
+            _draw_curves,
+            panel=["score", "test_set"],
+            y="remaining_error",
+            unit="points of the score",
+        ),
         "no file of metrics.scores belongs to a decode with PrEx and measures at B = 1"
         if evidence.scores
         else "",
@@ -177,7 +182,7 @@ def _draw_curves(data: pd.DataFrame, panel: list[str], y: str, unit: str) -> Fig
             gain.plot(_REPLACED_PERCENT, random - rows[y], label=_legend_text(rows), **style)
             remaining.plot(_REPLACED_PERCENT, rows[y], **style)
         _name_reference_lines(gain, of_group, random, y)
-        gain.set_title(", ".join(str(name) for name in reversed(names)))
+        gain.set_title(": ".join(str(name) for name in reversed(names)))
         gain.set_ylabel(f"gain over random, {unit}")
         gain.tick_params(labelbottom=False)
         remaining.set_ylabel("remaining\nmean error")
