@@ -22,14 +22,14 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline import tracking
-from pipeline.errors import ConfigError, DataError, PipelineError, StoreError
+from pipeline.errors import ConfigError, DataError, MachineError, PipelineError, StoreError
 from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.extras import extras_named
 from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
-from pipeline.run.overrides import check_overrides, yaml_message
+from pipeline.run.overrides import check_launcher, check_overrides, tidied, yaml_message
 from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
 
 FAILURE_FILE = "failed.txt"  # in Hydra's folder of a run: why it failed
@@ -66,11 +66,13 @@ def run(
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143
     interrupted by SIGINT or SIGTERM, together with its jobs.
     """
+    sys.argv[1:] = tidied(sys.argv[1:])
     try:
         check_overrides(sys.argv[1:])
+        check_launcher(sys.argv[1:])
     except PipelineError as error:
         _print_error(error)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, MachineError) else 2)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(signal_number) is signal.SIG_DFL:  # nohup ignores SIGHUP

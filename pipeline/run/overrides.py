@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,36 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError, YAMLError
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, MachineError
 from pipeline.run.settings import CONF, MACHINE_KEYS, schema, typed, unknown_key_message
 
-_RUN_FLAGS = ("--multirun", "-m", "--run", "-r")
+_MULTIRUN = ("--multirun", "-m")
+_RUN_FLAGS = (*_MULTIRUN, "--run", "-r")
+_OTHER_CONFIGS = ("-cn", "--config-name", "-cp", "--config-path")
+_HOME = re.compile(r"(?<=[=,\[:'\"])~(?=/)")
+
+
+def tidied(arguments: list[str]) -> list[str]:
+    """Return a command line as Hydra needs it: flags first, and ~/ replaced by the home folder.
+
+    Hydra's parser refuses overrides on both sides of a flag, and makes a folder named ~.
+    """
+    flags = [argument for argument in arguments if argument in _RUN_FLAGS]
+    rest = [argument for argument in arguments if argument not in _RUN_FLAGS]
+    home = str(Path.home())
+    return flags + [
+        argument if argument.startswith("~") else _HOME.sub(lambda _: home, argument)
+        for argument in rest
+    ]
+
+
+def check_launcher(arguments: list[str]) -> None:
+    """Raise MachineError if jobs are to run on Slurm, which this machine does not have."""
+    if "hydra/launcher=slurm" in arguments and shutil.which("srun") is None:
+        raise MachineError(
+            "hydra/launcher=slurm: this machine has no Slurm (no program srun). Start the stage on "
+            "a host of the cluster, or leave this out."
+        )
 
 
 def check_overrides(arguments: list[str]) -> None:
@@ -30,13 +58,25 @@ def check_overrides(arguments: list[str]) -> None:
         if not _is_utf8(argument):
             raise ConfigError(f"command line: must be UTF-8 (got {argument!a}).")
     own, arguments = _own_folder(arguments)
+    for argument in arguments:
+        if argument.split("=")[0] in _OTHER_CONFIGS:
+            raise ConfigError(
+                f"{argument}: stages have one primary configuration, conf/pipeline.yaml. Choose "
+                "options of groups by GROUP=OPTION; --config-dir adds your own."
+            )
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
         return
     texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
     overrides = _parsed(texts)
     folders = [CONF] if own is None else [CONF, own]
+    is_multirun = any(argument in _MULTIRUN for argument in arguments)
     for override in overrides:
         _check_name(override, folders)
+        if override.is_sweep_override() and not is_multirun:
+            raise ConfigError(
+                f"{override.input_line}: several values are a sweep. Add --multirun, or write "
+                f"{override.key_or_group}=[A,B] for one list."
+            )
     if any(override.key_or_group == "from_config" for override in overrides):
         _check_only_machine_keys(overrides)
     elif not any(override.is_sweep_override() for override in overrides):
@@ -126,6 +166,11 @@ def _check_name(override: Override, folders: list[Path]) -> None:
     if not key:
         raise ConfigError(
             f"command line: must be group=option or key=value (got {override.input_line})."
+        )
+    if key == "hydra.job.chdir" and override.value() is True:
+        raise ConfigError(
+            "hydra.job.chdir: must be false, since paths in settings are relative to the working "
+            "directory (got true). Leave it out."
         )
     if key == "hydra" or key.startswith(("hydra.", "hydra/")):
         return

@@ -94,6 +94,7 @@ def typed(config: DictConfig) -> PipelineConfig:
     except OmegaConfBaseException as error:
         raise ConfigError(_schema_message(error, config)) from None
     _refuse_truth_values(OmegaConf.to_container(config), plain(merged), "")
+    _expand_home(merged)
     _check_rules(PipelineConfig, cast(DictConfig, merged), "")
     check_relations(cast(PipelineConfig, merged))
     _check_training_of_ensembles(cast(PipelineConfig, merged))
@@ -238,6 +239,16 @@ def _refuse_truth_values(given: Any, merged: Any, key: str) -> None:
             _refuse_truth_values(value, merged[name], f"{key}.{name}".removeprefix("."))
     elif isinstance(given, bool) and isinstance(merged, str):
         raise ConfigError(f"{key}: must be a text (got {str(given).lower()}). {_QUOTE}")
+
+
+def _expand_home(node: Any) -> None:
+    """Replace ~/ at the beginning of texts, which are paths, by the home folder."""
+    for key in range(len(node)) if isinstance(node, ListConfig) else list(node):
+        value = node[key] if not OmegaConf.is_missing(node, key) else None
+        if isinstance(value, str) and value.startswith("~/"):
+            node[key] = str(Path(value).expanduser())
+        elif OmegaConf.is_config(value):
+            _expand_home(value)
 
 
 def _check_rules(schema: type, config: DictConfig, prefix: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, MachineError
 from pipeline.run import overrides as config_overrides
-from pipeline.run.overrides import check_overrides
+from pipeline.run.overrides import check_launcher, check_overrides, tidied
 from pipeline.run.settings import CONF
 
 
@@ -64,6 +64,42 @@ def test_points_of_a_sweep_are_left_to_their_jobs() -> None:
     check_overrides(["--multirun", "uncertainty.temperature=1,2,-1"])
     with pytest.raises(ConfigError, match="decode: must be one of"):
         check_overrides(["--multirun", "decode=beam,nothing"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-cn", "dag"], r"^-cn: stages have one primary configuration, conf/pipeline\.yaml\."),
+        (["--config-name=dag"], r"^--config-name=dag: stages have one primary"),
+        (["hydra.job.chdir=true"], r"^hydra\.job\.chdir: must be false, since paths"),
+        (["decode.beam=1,5"], r"^decode\.beam=1,5: several values are a sweep\. Add --multirun"),
+        (["task=asr,nmt_ende"], r"^task=asr,nmt_ende: several values are a sweep"),
+    ],
+)
+def test_habits_of_hydra_that_fail_here_get_a_sentence(arguments: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check_overrides(arguments)
+
+
+def test_flags_between_overrides_and_the_home_folder_are_tidied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    given = ["decode.beam=1,5", "-m", "io.root=~/out", "io.store=['~/a.h5',~/b~/c.h5]", "~task.x"]
+    assert tidied(given) == [
+        "-m",
+        "decode.beam=1,5",
+        "io.root=/home/me/out",
+        "io.store=['/home/me/a.h5',/home/me/b~/c.h5]",
+        "~task.x",
+    ]
+
+
+def test_slurm_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MachineError, match=r"^hydra/launcher=slurm: this machine has no Slurm"):
+        check_launcher(["hydra/launcher=slurm"])
+    check_launcher(["hydra/launcher=local"])
 
 
 def test_good_overrides_pass() -> None:

@@ -238,3 +238,16 @@ def test_a_damaged_file_of_settings_is_refused(
     assert message.startswith(f"{path}: not a file of settings (")
     assert words in message
     assert "\n" not in message
+
+
+def test_home_folder_is_expanded_once_in_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    settings = composed_settings(
+        "ensemble=imported",
+        "data.packages='~/deb'",
+        "io.member_stores=['~/a.h5','b~/c.h5']",
+        "ensemble.settings.checkpoints=['~/x.pt']",
+    )
+    assert settings.data.packages == "/home/me/deb"
+    assert plain(settings.io.member_stores) == ["/home/me/a.h5", "b~/c.h5"]
+    assert plain(settings.ensemble.settings)["checkpoints"] == ["/home/me/x.pt"]
