@@ -87,7 +87,7 @@ def diversity(
             raise PipelineError(
                 f"ensemble: members {' and '.join(names)} are the same model: their log-probs "
                 f"agree to {_SAME_NATS} nats at {n_token} tokens. "
-                f"Check the seeds or the dropout rate of the ensemble."
+                f"Check the seeds or the dropout rate of the ensemble, or give different models."
             )
         both_directions = float(divergence[first, second] + divergence[second, first]) / 2
         pairs.append(

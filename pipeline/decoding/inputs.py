@@ -256,7 +256,10 @@ class Inputs:
             if ensemble.tokenizer is not None:
                 from pipeline.decoding.test_set import read_test_set
 
-                self.tokenizer(ensemble).source(read_test_set(self.prepared.test_set(test_set))[0])
+                sentence = read_test_set(self.prepared.test_set(test_set))[0]
+                # First, since a tokenizer asks for settings of models of its kind.
+                ensemble.check_source(is_speech=sentence.utterances is not None)
+                self.tokenizer(ensemble).source(sentence)
 
     def _subword_model(self, part: Part, hypotheses: Path | None) -> Path | None:
         """The prepared subword model that cuts the lines of a text file; None for a store."""

@@ -29,6 +29,12 @@ from pipeline.run.settings import DecodeConfig, DumpConfig, implementation
 from pipeline.store import Flag, open_own_store
 
 _log = logging.getLogger(__name__)
+_FLAGS = {
+    Flag.TOO_LONG: "too long",
+    Flag.EMPTY_SOURCE: "with an empty source",
+    Flag.NO_HYPOTHESIS: "without a hypothesis",
+    Flag.NO_FINISHED_HYPOTHESIS: "without a finished hypothesis",
+}
 
 
 def decode_part(inputs: Inputs, task: str, part: Part, store: Path, resume: Path, row: int) -> None:
@@ -162,11 +168,17 @@ def _run_self_check(decoder: Decoder, part: Part, test_set: TestSetFile) -> None
 
 def _log_counts(name: str, n_read: int, path: Path) -> None:
     with open_own_store(path) as store:
+        flags = store.flag.copy()
+        # A sentence that cannot be decoded has no hypothesis, which need not be said.
+        undecoded = (flags & (Flag.TOO_LONG | Flag.EMPTY_SOURCE)).astype(bool)
+        flags[undecoded] &= 255 - Flag.NO_HYPOTHESIS
+        counts = {words: (flags & flag).astype(bool).sum() for flag, words in _FLAGS.items()}
+        flagged = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
         _log.info(
-            "%s: read %d sentences; wrote %d sentences (%d flagged) with %d hypotheses",
+            "%s: read %d sentences; wrote %d sentences%s with %d hypotheses",
             name,
             n_read,
             store.n_sentence,
-            (store.flag & (255 - Flag.NO_REFERENCE)).astype(bool).sum(),
+            f" ({flagged})" if flagged else "",
             store.n_hypothesis,
         )

@@ -250,10 +250,13 @@ class PartSize:
 
     def __str__(self) -> str:
         return (
-            f"{self.sentences} sentences, about {self.tokens} tokens, at most "
-            f"{self.disk_bytes / 2**20:.0f} MiB of disk and {self.memory_bytes / 2**20:.0f} MiB "
-            f"of memory besides the weights"
+            f"{self.sentences} sentences, about {self.tokens} tokens, {_at_most(self.disk_bytes)} "
+            f"of disk and {_at_most(self.memory_bytes)} of memory besides the weights"
         )
+
+
+def _at_most(n_byte: int) -> str:
+    return "less than 1 MiB" if n_byte < 2**20 else f"at most {n_byte / 2**20:.0f} MiB"
 
 
 def part_size(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import implementation
 
@@ -49,6 +49,11 @@ class Member:
         """sha256 (hex) of everything that its probabilities depend on."""
         mask = None if self.mask is None else asdict(self.mask)
         return digest(self.sha256, self.description["model"], mask)
+
+    @property
+    def label(self) -> str:
+        """Its name, and the file or folder of the user that it was made from, or its weights."""
+        return f"{self.name} ({self.given or self.weights})"
 
     def check_weights(self) -> None:
         """Raise DataError if the weights are missing or not those that model.json describes."""
@@ -94,7 +99,8 @@ class Ensemble:
     name: the kind, or `{kind}.{run}` for kinds with one ensemble per training run. dictionaries:
     files of source and target vocabulary, None for the prepared dictionaries. tokenizer: dotted
     name of the function `(first member)` that returns a Tokenizer, which cuts the text of test sets
-    in place of the prepared subwords and dictionaries.
+    in place of the prepared subwords and dictionaries. takes_speech: whether the sources of these
+    members are audio, None if they are whatever was prepared.
     """
 
     kind: str
@@ -102,11 +108,23 @@ class Ensemble:
     members: tuple[Member, ...]
     dictionaries: tuple[Path, Path] | None = None
     tokenizer: str | None = None
+    takes_speech: bool | None = None
 
     @property
     def member_names(self) -> tuple[str, ...]:
         """Names of the members, in order."""
         return tuple(member.name for member in self.members)
+
+    def check_source(self, is_speech: bool) -> None:
+        """Raise ConfigError if test sets of speech, or of text, are not what the members take."""
+        if self.takes_speech in (None, is_speech):
+            return
+        own, others = ("speech", "text") if self.takes_speech else ("text", "speech")
+        task = "speech" if self.takes_speech else "translation"
+        raise ConfigError(
+            f"ensemble {self.name}: {self.members[0].label} is a model of {own}, and the test sets "
+            f"are {others}. Choose models of {others}, or a task of {task}."
+        )
 
 
 def load_tokenizer(ensemble: Ensemble) -> Any:
@@ -147,20 +165,25 @@ def _check_members(ensemble: Ensemble) -> None:
     first = ensemble.members[0]
     by_model: dict[str, Member] = {}
     for member in ensemble.members:
+        is_trained_here = member.given is None
         twin = by_model.setdefault(member.model_sha256, member)
         if twin is not member:
-            remedy = "Train them with different seeds."
-            if member.given is not None:
-                remedy = "List each model once."
+            advice = (
+                "Train them with different seeds." if is_trained_here else "List each model once."
+            )
             raise DataError(
-                f"ensemble {ensemble.name}: members {twin.name} ({twin.given or twin.weights}) and "
-                f"{member.name} ({member.given or member.weights}) are the same model. {remedy}"
+                f"ensemble {ensemble.name}: members {twin.label} and {member.label} are the same "
+                f"model. {advice}"
             )
         if member.description["vocabulary_sha256"] != first.description["vocabulary_sha256"]:
+            advice = (
+                "Train them on the same prepared data."
+                if is_trained_here
+                else "Choose models with one tokenizer."
+            )
             raise DataError(
-                f"ensemble {ensemble.name}: members {first.name} and {member.name} have different "
-                "vocabularies. Train them on the same prepared data, or choose models with one "
-                "tokenizer."
+                f"ensemble {ensemble.name}: members {first.label} and {member.label} have "
+                f"different vocabularies. {advice}"
             )
 
 

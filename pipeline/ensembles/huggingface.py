@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ LOADER = "pipeline.huggingface.loader.load"
 TOKENIZER = "pipeline.huggingface.loader.load_tokenizer"
 # Settings that the probabilities of a member depend on.
 _IN_RESULT = ("prompt", "source_language", "target_language")
+# After a name on the hub.
+_AT_COMMIT = re.compile(r"@[0-9a-f]{40}$")
 
 
 def huggingface_members(name: str, settings: Mapping[str, Any]) -> list[Member]:
@@ -46,16 +49,24 @@ def huggingface_members(name: str, settings: Mapping[str, Any]) -> list[Member]:
                 f"dropout masks change one model."
             )
     if adapters:
-        runs = [path.name for path in adapters]
+        given = [str(adapter) for adapter in adapters]
         made = [_member(models[0], adapter, settings) for adapter in adapters]
+        origins = _origins(models) * len(adapters)
     else:
-        runs = [model.name.partition("@")[0].rpartition("/")[2] for model in models]
+        given = [model.name for model in models]
         made = [_member(model, None, settings) for model in models]
-    if len(set(runs)) < len(runs):  # folders of one name in different places
+        origins = _origins(models)
+    runs = _path_ends([_AT_COMMIT.sub("", each) for each in given])
+    if len(set(runs)) < len(runs):  # one model in two commits
         runs = [f"{name}_{index}" for index in range(1, len(runs) + 1)]
     members = [
-        replace(member, made_from=_made_from(run, member))
-        for run, member in zip(runs, made, strict=True)
+        replace(
+            member,
+            description={**member.description, "origin": origin},
+            given=Path(folder),
+            made_from=_made_from(run, member),
+        )
+        for member, folder, origin, run in zip(made, given, origins, runs, strict=True)
     ]
     if n_mask is not None:
         rate, seed = settings["rate"], settings["seed"]
@@ -63,6 +74,25 @@ def huggingface_members(name: str, settings: Mapping[str, Any]) -> list[Member]:
             replace(members[0], mask=DropoutMask(rate, seed + index)) for index in range(n_mask)
         ]
     return [replace(member, name=f"{name}_{index}") for index, member in enumerate(members, 1)]
+
+
+def _origins(models: Sequence[ModelFolder]) -> list[str]:
+    """What ensemble.json names the models: the end of their path, or NAME@COMMIT on the hub."""
+    names = [model.name for model in models]
+    ends = _path_ends(names)
+    return [name if _AT_COMMIT.search(name) else end for name, end in zip(names, ends, strict=True)]
+
+
+def _path_ends(paths: Sequence[str]) -> list[str]:
+    """The shortest end of each path that tells it from the others: a/x and b/x, but y."""
+    parts = [Path(path).absolute().parts for path in paths]
+    ends = []
+    for own in parts:
+        others = [other for other in parts if other != own]
+        lengths = range(1, len(own))
+        unique = (n for n in lengths if all(other[-n:] != own[-n:] for other in others))
+        ends.append("/".join(own[-next(unique, len(own)) :]))
+    return ends
 
 
 def _made_from(run: str, member: Member) -> dict[str, str]:
@@ -93,7 +123,6 @@ def _member(model: ModelFolder, adapter: Path | None, settings: Mapping[str, Any
         "vocabulary_sha256": tokenizer_sha256(model),
         "folder": str(model.path),
         "adapter": None if adapter is None else str(adapter),
-        "origin": model.name,
     }
     return Member(
         "",
@@ -104,5 +133,4 @@ def _member(model: ModelFolder, adapter: Path | None, settings: Mapping[str, Any
         made_from={path.name: hashes[path] for path in weights},
         loader=LOADER,
         files=files,
-        given=adapter or model.path,
     )

@@ -19,6 +19,7 @@ from pipeline.ensembles.training_run import (
     read_runs,
 )
 from pipeline.errors import ConfigError, DataError
+from pipeline.huggingface.folder import SPEECH_MODELS
 from pipeline.run.settings import EnsembleConfig, TrainConfig, plain, unknown_key_message
 
 Settings = Mapping[str, Any]
@@ -86,7 +87,8 @@ class Kind:
         return self.build(training, ensemble, settings)
 
     def check_training(self, ensemble: EnsembleConfig, train: TrainConfig) -> None:
-        """Raise ConfigError if there are too few seeds or kept checkpoints for the kind."""
+        """Raise ConfigError if a setting has no such name, or seeds or checkpoints are too few."""
+        self._check_names(ensemble)
         if self.runs != 0 and not ensemble.seeds:
             raise ConfigError(
                 f"ensemble.seeds: must have a seed for ensemble {ensemble.name} (got [])."
@@ -101,18 +103,25 @@ class Kind:
                 f"(got {train.keep_checkpoints})."
             )
 
-    def _checked_settings(self, ensemble: EnsembleConfig) -> dict[str, Any]:
-        settings: dict[str, Any] = plain(ensemble.settings)
+    def _check_names(self, ensemble: EnsembleConfig) -> None:
         where = f"settings of ensemble {ensemble.name}"
-        for name in settings:
+        for name in plain(ensemble.settings):
             if name not in self.settings:
                 known = list(self.settings)
                 raise ConfigError(unknown_key_message(f"settings.{name}", known, where))
+
+    def _checked_settings(self, ensemble: EnsembleConfig) -> dict[str, Any]:
+        self._check_names(ensemble)
+        settings: dict[str, Any] = plain(ensemble.settings)
         for name, rule in self.settings.items():
             if not rule.holds(settings.get(name)):
+                value = settings.get(name)
+                hint = (
+                    f" Write [{value}]." if isinstance(value, str) and rule.holds([value]) else ""
+                )
                 raise ConfigError(
                     f"settings.{name} of ensemble {ensemble.name}: must be {rule.text} "
-                    f"(got {settings.get(name)})."
+                    f"(got {value}).{hint}"
                 )
         return settings
 
@@ -307,12 +316,15 @@ def huggingface(training: Training, ensemble: EnsembleConfig, settings: Settings
     which must be the same, cuts the text of test sets. Raises ConfigError if a folder does not
     exist, DataError if a model cannot be read.
     """
+    speech = None
     if training.folder is None:
         count = settings["members"] or len(settings["adapters"] or settings["models"])
         members = [planned_member(f"{ensemble.name}_{index}") for index in range(1, count + 1)]
     else:
         members = huggingface_members(ensemble.name, settings)
-    return [Ensemble(ensemble.name, ensemble.name, tuple(members), tokenizer=TOKENIZER)]
+        speech = members[0].description["model"]["_name"] in SPEECH_MODELS
+    name = ensemble.name
+    return [Ensemble(name, name, tuple(members), tokenizer=TOKENIZER, takes_speech=speech)]
 
 
 def _of_run(ensemble: EnsembleConfig, run: TrainingRun, members: Sequence[Member]) -> Ensemble:

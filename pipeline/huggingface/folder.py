@@ -15,7 +15,10 @@ from pipeline.huggingface import import_transformers
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 WEIGHTS, ADAPTER_WEIGHTS = "model.safetensors", "adapter_model.safetensors"
 _INDEX = f"{WEIGHTS}.index.json"
+# Values of model_type whose sources are audio.
+SPEECH_MODELS = ("whisper", "speech_to_text")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+TOKENIZER_CONFIG = "tokenizer_config.json"
 # Files that say how text becomes token ids.
 TOKENIZER_FILES = (
     *("tokenizer.json", "vocab.json", "target_vocab.json", "merges.txt", "vocab.txt"),
@@ -30,7 +33,7 @@ _DOWNLOADED = ["*.safetensors", *(f"*{suffix}" for suffix in _READ)]
 class ModelFolder:
     """A model: its configuration, its weights (all shards) and the other files that it reads.
 
-    name: of the folder, or on the hub with the commit: `NAME@COMMIT`.
+    name: the folder as the settings give it, or on the hub with the commit: `NAME@COMMIT`.
     """
 
     name: str
@@ -49,7 +52,7 @@ def find_model(name: str, allow_download: bool, where: str) -> ModelFolder:
     """
     path = Path(name)
     if path.is_dir():
-        return _read_folder(path.name, path)
+        return _read_folder(name, path)
     if not allow_download:
         raise ConfigError(
             f"{where}: no such folder (got {name}). Give the folder of a model; for a name on the "
@@ -77,6 +80,10 @@ def find_model(name: str, allow_download: bool, where: str) -> ModelFolder:
 
 def _read_folder(name: str, path: Path) -> ModelFolder:
     """List the files of a model."""
+    if not (path / CONFIG).is_file():
+        raise DataError(
+            f"{path}: no {CONFIG}. Give the folder of a model, as save_pretrained writes it."
+        )
     config = read_json_file(path / CONFIG)
     if "auto_map" in config:
         raise DataError(

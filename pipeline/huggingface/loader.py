@@ -14,10 +14,9 @@ from pipeline.huggingface.adapters import adapted_model
 from pipeline.huggingface.causal import CausalMember
 from pipeline.huggingface.dropout_masks import fold_dropout
 from pipeline.huggingface.encoder_decoder import EncoderDecoderMember, SpeechMember
+from pipeline.huggingface.folder import SPEECH_MODELS
 from pipeline.huggingface.speech import SpeechTokenizer
 from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
-
-_SPEECH_MODELS = ("whisper", "speech_to_text")
 
 
 def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
@@ -28,7 +27,7 @@ def load_tokenizer(member: Any) -> HuggingFaceTokenizer:
     model: Mapping[str, Any] = member.description["model"]
     settings = model["settings"]
     languages = settings["source_language"], settings["target_language"]
-    is_speech = model["_name"] in _SPEECH_MODELS
+    is_speech = model["_name"] in SPEECH_MODELS
     tokenizer = SpeechTokenizer if is_speech else HuggingFaceTokenizer
     return tokenizer(Path(member.description["folder"]), settings["prompt"], languages)
 

@@ -95,7 +95,7 @@ class SpeechTokenizer(HuggingFaceTokenizer):
         """A transcript as token ids, with EOS; [] for a blank one."""
         if not text.strip():
             return []
-        token_id = self._tokenizer(text_target=text, add_special_tokens=False)["input_ids"]
+        token_id = self._cut(text_target=text, add_special_tokens=False)["input_ids"]
         return [*map(int, token_id), self.tokens.eos]
 
     def _extractor_settings(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface import import_transformers
 from pipeline.huggingface.control_tokens import ControlTokens, control_tokens
+from pipeline.huggingface.folder import TOKENIZER_CONFIG, TOKENIZER_FILES
 from pipeline.huggingface.languages import is_language_last, language_token, set_languages
 
 SOURCE, TARGET = "{source}", "{target}"
@@ -93,7 +94,7 @@ class HuggingFaceTokenizer:
         if not sentence.source.strip():
             return []
         text = self._before.replace(SOURCE, sentence.source)
-        return [int(token) for token in self._tokenizer(text)["input_ids"]]
+        return [int(token) for token in self._cut(text)["input_ids"]]
 
     def target(self, sentence: Any) -> list[int] | None:
         """The reference as token ids with EOS."""
@@ -107,9 +108,9 @@ class HuggingFaceTokenizer:
             return []
         eos, start = self.tokens.eos, self.tokens.start
         if self.is_causal:
-            encoded = self._tokenizer(self._gap + text, add_special_tokens=False)
+            encoded = self._cut(self._gap + text, add_special_tokens=False)
             return [*map(int, encoded["input_ids"]), eos]
-        token_id = [*map(int, self._tokenizer(text_target=text)["input_ids"])]
+        token_id = [*map(int, self._cut(text_target=text)["input_ids"])]
         # The labels of a model may begin with what every prefix begins with.
         for control in (start, start[1:]):
             if control and tuple(token_id[: len(control)]) == control:
@@ -123,6 +124,13 @@ class HuggingFaceTokenizer:
         text: str = self._tokenizer.decode(list(token_id), skip_special_tokens=True)
         return text.strip()
 
+    def _cut(self, *texts: str, **settings: Any) -> Any:
+        """What the tokenizer makes of a text, without its warning of texts that are too long.
+
+        Such sentences are flagged.
+        """
+        return self._tokenizer(*texts, verbose=False, **settings)
+
     def _start(self, generation: Any) -> tuple[int, ...] | None:
         """The tokens that every prefix begins with, where the tokenizer knows them."""
         language = language_token(self._tokenizer)
@@ -134,11 +142,31 @@ class HuggingFaceTokenizer:
 
 
 def read_tokenizer(folder: Path) -> Any:
-    """The tokenizer in a folder as transformers has it. Raises DataError if there is none."""
-    with _as_data_error(folder), warnings.catch_warnings():
-        # Marian's tokenizer recommends a package for a normalisation that it does not apply.
-        warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
-        return import_transformers().AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    """The tokenizer in a folder as transformers has it.
+
+    Raises DataError if there is none: some classes of transformers then fail, each in its own way,
+    and others return a tokenizer that knows no word.
+    """
+    transformers = import_transformers()
+    present = {path.name for path in folder.iterdir()}
+    tokenizer, reason = None, ""
+    try:
+        with warnings.catch_warnings():
+            # Marian's tokenizer recommends a package for a normalisation that it does not apply.
+            warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_LOCAL)
+    except Exception as error:  # noqa: BLE001 - which one depends on the class
+        reason = " ".join(str(error).split())
+    # Tokenizers of bytes need no file.
+    own_files = {*getattr(tokenizer, "vocab_files_names", {"": ""}).values()}
+    if own_files and present.isdisjoint({*own_files, *TOKENIZER_FILES} - {TOKENIZER_CONFIG}):
+        raise DataError(f"{folder}: no tokenizer. Save it there with save_pretrained.")
+    if tokenizer is None:
+        raise DataError(
+            f"{folder}: its tokenizer cannot be read ({reason}). Save it there with "
+            f"save_pretrained."
+        )
+    return tokenizer
 
 
 @contextmanager
@@ -148,7 +176,8 @@ def _as_data_error(folder: Path) -> Iterator[None]:
     except (OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
-            f"{folder}: not a model with a tokenizer ({reason}). Save both with save_pretrained."
+            f"{folder}: its configuration cannot be read ({reason}). Save the model there with "
+            f"save_pretrained."
         ) from None
 
 
@@ -165,10 +194,13 @@ def _prompt(prompt: str | None, is_causal: bool) -> tuple[str, str]:
     if prompt is None and not is_causal:
         return SOURCE, ""
     if prompt is None or prompt.count(SOURCE) != 1:
-        raise ConfigError(
-            f"settings.prompt: must contain {SOURCE} once (got {prompt}). Write the text that the "
-            f"model was trained to continue, such as 'English: {SOURCE}\\nGerman: {TARGET}'."
+        advice = (
+            f"Write the text that the model was trained to continue, such as "
+            f"'English: {SOURCE}\\nGerman: {TARGET}'."
+            if is_causal
+            else f"Write it as in training, such as 'translate English to German: {SOURCE}'."
         )
+        raise ConfigError(f"settings.prompt: must contain {SOURCE} once (got {prompt}). {advice}")
     if not is_causal:
         return prompt, ""
     before, target, after = prompt.partition(TARGET)

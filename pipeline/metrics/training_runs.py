@@ -21,6 +21,11 @@ def run_of_member(name: str) -> str:
     return match[1] if match else name
 
 
+def is_training_run(name: str) -> bool:
+    """Whether a run was trained here; others are models that a user brought."""
+    return _MEMBER_OF_RUN.fullmatch(name) is not None
+
+
 def read_member_runs(path: Path) -> dict[str, str]:
     """Member -> training run, from ensemble.json; empty if there is no such file.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pipeline.errors import DataError
 from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
 from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.metrics.training_runs import is_training_run
 from pipeline.quality.transcripts import compares_words
 
 _WORDS_NOTE = (
@@ -180,8 +181,10 @@ def _training_runs(cells: Sequence[Cell]) -> Iterator[str]:
             f"{', '.join(names)}: {runs}" if len(by_runs) > 1 else runs
             for runs, names in by_runs.items()
         )
-        differ = " (rows stand on different runs)" if len(by_runs) > 1 else ""
-        yield f"Training runs ({task}){differ}: {runs}. Members: {members}."
+        of_all = (run for joined in by_runs for run in joined.split(", "))
+        title = "Training runs" if all(map(is_training_run, of_all)) else "Models"
+        differ = f" (rows stand on different {title.split()[-1].lower()})"
+        yield f"{title} ({task}){differ if len(by_runs) > 1 else ''}: {runs}. Members: {members}."
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -141,6 +141,7 @@ def _composed(overrides: list[str], folders: list[Path]) -> DictConfig:
             return compose("pipeline", [*search, *overrides])
     except HydraException as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
+        _check_keys_below_dicts(overrides, search)
         reason = str(error) or "the settings do not compose"
         raise ConfigError(" ".join(f"{reason}{cause}".split())) from None
     except YAMLError as error:
@@ -149,6 +150,32 @@ def _composed(overrides: list[str], folders: list[Path]) -> DictConfig:
         raise ConfigError(_not_utf8_message(error, folders)) from None
     except ValueError as error:  # of a defaults list
         raise ConfigError(" ".join(str(error).split())) from None
+
+
+def _check_keys_below_dicts(overrides: list[str], search: list[str]) -> None:
+    """Raise ConfigError for a key that the chosen options lack where the schema names no keys.
+
+    Such as a setting of a kind of ensemble.
+    """
+    values = [
+        override
+        for override in _parsed(overrides)
+        if isinstance(override.key_or_group, str)
+        and "." in override.key_or_group
+        and not override.is_add()
+        and not override.is_delete()
+    ]
+    others = [text for text in overrides if text not in [value.input_line for value in values]]
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+            chosen = compose("pipeline", [*search, *others])
+    except HydraException:
+        return  # another reason, which the caller names
+    for key in (value.key_or_group for value in values):
+        parent, _, name = key.rpartition(".")
+        node = OmegaConf.select(chosen, parent)
+        if isinstance(node, DictConfig) and name not in node:
+            raise ConfigError(unknown_key_message(key, [str(known) for known in node], parent))
 
 
 def _not_utf8_message(error: UnicodeDecodeError, folders: list[Path]) -> str:

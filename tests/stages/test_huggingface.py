@@ -221,7 +221,7 @@ def test_what_cannot_be_decoded_is_refused_by_name(
     rejected(ConfigError, r"no such folder \(got Helsinki/x\)", ["Helsinki/x"])
     rejected(DataError, "are the same model", [marian[0], marian[0]])
     causal = save_causal(tmp_path / "causal", 1)
-    rejected(DataError, "have different vocabularies", [marian[0], causal])
+    rejected(DataError, r"\(.*causal\) have different vocabularies", [marian[0], causal])
     rejected(ConfigError, r"must contain \{source\} once \(got None\)", [causal])
     rejected(
         ConfigError, r"must end with \{target\}", [causal],

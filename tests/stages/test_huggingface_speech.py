@@ -245,7 +245,7 @@ def test_models_and_prepared_data_of_another_kind_are_refused(
 ) -> None:
     for seed in (1, 2):
         save_marian(folder / f"marian_{seed}", seed)
-    with pytest.raises(ConfigError, match=r"marian_\d is a model of text, and the test sets are"):
+    with pytest.raises(ConfigError, match=r"marian_\d\) is a model of text, and the test sets are"):
         decode(settings(models="marian_*"))
     prepare_toy(folder / "features" / "prepare" / "asr", dict.fromkeys(TEST_SETS, 0.3), train=1)
     write_toy_manifest(folder / "features" / "prepare" / "asr", {})
@@ -255,8 +255,8 @@ def test_models_and_prepared_data_of_another_kind_are_refused(
     names = ",".join(f"'{folder / f'whisper_{seed}'}'" for seed in (1, 2))
     text = composed_settings(
         f"io.root='{folder / 'text'}'", "ensemble=huggingface", "ensemble.seeds=[]",
-        "ensemble.settings.source_language=en", f"ensemble.settings.models=[{names}]",
+        f"ensemble.settings.models=[{names}]",
         "tracking=off", "ensemble.also={}",
     )  # fmt: skip
-    with pytest.raises(ConfigError, match=r"whisper_1 is a model of speech, .* are text"):
+    with pytest.raises(ConfigError, match=r"whisper_1\) is a model of speech, .* are text"):
         decode(text)

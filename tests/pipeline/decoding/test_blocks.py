@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
+from pipeline.decoding.part import _log_counts
 from pipeline.decoding.scoring import score_targets
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.decoding.tokenizer import SubwordTokenizer
@@ -111,6 +112,22 @@ def test_targets_that_cannot_be_scored_have_a_row_and_a_flag(
         assert store.flag[[0, 4, 6]].tolist() == [0, 0, 0]
         # An empty reference is a sequence of EOS only.
         assert store.read("/token/id")[-1] == dictionary.eos()
+
+
+def test_the_log_says_why_sentences_are_flagged(
+    tmp_path: Path,
+    dictionary: Any,
+    table_model: Any,
+    decode_config: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "a.h5"
+    store_of(path, dictionary, table_model(two_words), beam_search, decode_config()).close()
+    caplog.set_level("INFO")
+    _log_counts("part", 7, path)
+    assert caplog.messages[-1].startswith(
+        "part: read 7 sentences; wrote 7 sentences (1 too long, 1 with an empty source) with "
+    )
 
 
 def test_case_4_sentences_that_reach_the_length_limit_are_flagged(

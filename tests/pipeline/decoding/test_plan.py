@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,10 @@ def test_the_size_of_a_part_follows_from_the_settings(model: Any, decode_config:
     assert (size.sentences, size.tokens) == (2, 60)
     assert size.disk_bytes == 2 * 60 * (4 * 1000 * 2 + 14 * 4)
     assert size.memory_bytes == 8 * 5 * 4 * 1000 * 4
+    assert str(size).endswith(
+        "less than 1 MiB of disk and less than 1 MiB of memory besides the weights"
+    )
+    assert "at most 5 MiB of disk" in str(replace(size, disk_bytes=5 * 2**20))
     drawn = part_size(LENGTHS, model, "sample", "member", config, dump)
     assert drawn.tokens == 30 * 5 * 4
     assert part_size(LENGTHS, model, "teacher_forcing", "prex", config, dump).tokens == 30

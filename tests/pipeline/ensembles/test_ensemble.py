@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from pipeline.ensembles import DropoutMask, Ensemble, Member, manifest
 from pipeline.ensembles.ensemble import check_ensembles
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 
 
 def member(name: str, sha256: str, vocabulary: str = "v") -> Member:
@@ -39,6 +40,35 @@ def test_twins_that_the_user_lists_are_named_by_the_users_paths() -> None:
     )
 
 
+def test_vocabularies_that_differ_are_named_by_the_users_paths() -> None:
+    first, second = (
+        replace(member(f"m_{run}", run, f"vocabulary of {run}"), given=Path("runs", run))
+        for run in ("a", "b")
+    )
+    words = (
+        r"m_a \(runs.a\) and m_b \(runs.b\) have different vocabularies\. Choose models with one"
+    )
+    with pytest.raises(DataError, match=words):
+        check_ensembles("kind", [ensemble("a", first, second)], [])
+
+
+@pytest.mark.parametrize(
+    ("takes_speech", "is_speech", "match"),
+    [
+        (True, False, r"seed_1 \(seed_1\) is a model of speech, and the test sets are text"),
+        (False, True, r"seed_1 \(seed_1\) is a model of text, and the test sets are speech"),
+        (True, True, None),
+        (None, True, None),
+    ],
+)
+def test_models_take_speech_or_text(
+    takes_speech: bool | None, is_speech: bool, match: str | None
+) -> None:
+    of_kind = replace(ensemble("a", member("seed_1", "x")), takes_speech=takes_speech)
+    with nullcontext() if match is None else pytest.raises(ConfigError, match=match):
+        of_kind.check_source(is_speech)
+
+
 def test_members_may_differ_only_in_their_mask() -> None:
     masked = [replace(member(f"m_{seed}", "x"), mask=DropoutMask(0.1, seed)) for seed in (1, 2)]
     check_ensembles("kind", [ensemble("a", *masked)], [])
@@ -46,7 +76,7 @@ def test_members_may_differ_only_in_their_mask() -> None:
 
 def test_members_with_different_vocabularies_are_rejected() -> None:
     members = member("seed_1", "x"), member("seed_2", "y", "other")
-    with pytest.raises(DataError, match=r"members seed_1 and seed_2 have different vocabularies"):
+    with pytest.raises(DataError, match=r"seed_2 \(seed_2\) have different vocabularies\. Train"):
         check_ensembles("kind", [ensemble("a", *members)], [])
 
 

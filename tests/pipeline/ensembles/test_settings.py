@@ -53,6 +53,20 @@ def test_a_checkpoint_ensemble_needs_checkpoints_that_are_kept(where: str) -> No
         )
 
 
+def test_a_setting_that_the_kind_lacks_is_refused_when_settings_are_composed() -> None:
+    words = r"settings\.sizes: no such setting.* settings of ensemble checkpoint has average, every"
+    with pytest.raises(ConfigError, match=words):
+        ensemble("ensemble=checkpoint", "+ensemble.settings.sizes=3")
+
+
+def test_one_model_without_brackets_gets_them_as_advice() -> None:
+    settings = ensemble(
+        "ensemble=huggingface", "ensemble.seeds=[]", "ensemble.settings.models=marian/a"
+    )
+    with pytest.raises(ConfigError, match=r"\(got marian/a\)\. Write \[marian/a\]\."):
+        KINDS["huggingface"].planned(settings, composed_settings("experiment=laptop").train)
+
+
 def test_imported_models_need_no_seeds() -> None:
     assert plain(ensemble("ensemble=imported", experiment="demo").seeds) == []
     with pytest.raises(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -143,14 +144,25 @@ def test_tokenizers_that_differ_are_refused_in_one_sentence(
 ) -> None:
     first, second = save(tmp_path / "first", 1), save(tmp_path / "second", 2)
     change(second)
-    with pytest.raises(DataError, match=r"mine_1 and mine_2 have different vocabularies\."):
+    with pytest.raises(
+        DataError, match=r"mine_1 \(.*first\) and mine_2 \(.*second\) have different"
+    ):
         ensemble(first, second)
 
 
 def test_tables_tell_models_of_one_name_apart(tmp_path: Path) -> None:
     first, second = (save_marian(tmp_path / str(seed) / "model", seed) for seed in (1, 2))
-    runs = [member.made_from for member in ensemble(first, second).members]
-    assert [*map(list, runs)] == [["mine_1/model.safetensors"], ["mine_2/model.safetensors"]]
+    made = ensemble(first, second)
+    runs = [[*member.made_from] for member in made.members]
+    assert runs == [["1/model/model.safetensors"], ["2/model/model.safetensors"]]
+    (described,) = manifest([made])
+    assert [entry["origin"] for entry in described["members"]] == ["1/model", "2/model"]
     shutil.move(second, second := second.with_name("other"))
-    runs = [member.made_from for member in ensemble(first, second).members]
-    assert [*map(list, runs)] == [["model/model.safetensors"], ["other/model.safetensors"]]
+    runs = [[*member.made_from] for member in ensemble(first, second).members]
+    assert runs == [["model/model.safetensors"], ["other/model.safetensors"]]
+
+
+def test_a_folder_without_configuration_is_named_once(tmp_path: Path) -> None:
+    words = rf"^{re.escape(str(tmp_path))}: no config\.json\. Give the folder of a model"
+    with pytest.raises(DataError, match=words):
+        ensemble(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import transformers
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.errors import ConfigError, DataError
 from pipeline.huggingface.control_tokens import control_tokens
-from pipeline.huggingface.tokenizer import HuggingFaceTokenizer
+from pipeline.huggingface.tokenizer import HuggingFaceTokenizer, read_tokenizer
 from tests.pipeline.huggingface.folders import (
     save_bart,
     save_causal,
@@ -165,6 +167,70 @@ def test_the_spaces_before_the_target_belong_to_the_target(tmp_path: Path) -> No
     assert tokenizer.text(target or []) == "more words"
     # Padding is EOS, so that it is not suppressed.
     assert tokenizer.tokens.suppressed == ()
+
+
+def _without_tokenizer(folder: Path) -> None:
+    """Keep the model alone."""
+    for path in folder.iterdir():
+        if path.name not in ("config.json", "generation_config.json", "model.safetensors"):
+            path.unlink()
+
+
+@pytest.mark.parametrize("save", [save_causal, *LANGUAGES])
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_a_folder_without_tokenizer_is_refused(
+    tmp_path: Path, save: Any, has_settings: bool
+) -> None:
+    folder = save(tmp_path / "model", 1)
+    settings = (folder / "tokenizer_config.json").read_bytes()
+    _without_tokenizer(folder)
+    if has_settings:
+        (folder / "tokenizer_config.json").write_bytes(settings)
+    words = rf"^{re.escape(str(folder))}: no tokenizer\. Save it there with save_pretrained\.$"
+    with pytest.raises(DataError, match=words):
+        read_tokenizer(folder)
+
+
+def test_a_damaged_tokenizer_is_refused_with_the_reason(tmp_path: Path) -> None:
+    folder = save_t5(tmp_path / "model", 1)
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match=r"model: its tokenizer cannot be read \(.+\)\. Save it"):
+        read_tokenizer(folder)
+
+
+def test_a_tokenizer_of_bytes_needs_no_vocabulary(tmp_path: Path) -> None:
+    config = transformers.T5Config(vocab_size=384, d_model=8, num_layers=1)
+    config.save_pretrained(tmp_path)
+    transformers.ByT5Tokenizer().save_pretrained(tmp_path)
+    assert read_tokenizer(tmp_path)("a")["input_ids"] == [100, 1]
+
+
+def test_long_texts_are_cut_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    tokenizer = HuggingFaceTokenizer(save_marian(tmp_path / "model", 1), None, NO_LANGUAGES)
+    tokenizer._tokenizer.model_max_length = 3
+    assert len(tokenizer.source(sentence("source 1 and more words"))) > 3
+    assert len(tokenizer.target_of_text("source 1 and more words")) > 3
+    assert "longer than the specified maximum" not in caplog.text
+    tokenizer._tokenizer("source 1 and more words")
+    assert "longer than the specified maximum" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("is_causal", "form"),
+    [
+        (True, r"such as 'English: \{source\}.nGerman: \{target\}'\.$"),
+        (False, r"such as 'translate English to German: \{source\}'\.$"),
+    ],
+)
+def test_a_wrong_prompt_is_answered_with_the_form_for_the_model(
+    tmp_path: Path, is_causal: bool, form: str
+) -> None:
+    folder = (save_causal if is_causal else save_marian)(tmp_path / "model", 1)
+    with pytest.raises(ConfigError, match=r"must contain \{source\} once \(got x\).*" + form):
+        HuggingFaceTokenizer(folder, "x", NO_LANGUAGES)
 
 
 def test_a_tokenizer_that_ends_prompts_is_refused(tmp_path: Path) -> None:

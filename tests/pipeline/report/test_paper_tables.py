@@ -154,6 +154,14 @@ def test_every_table_tells_whether_its_rows_stand_on_the_same_training_runs(
         assert ("seed_1, seed_2" in note and "seed_3" in note) == differ
 
 
+def test_models_that_were_not_trained_here_are_not_called_training_runs(table_of, like_paper):
+    (label, *_) = LAYOUTS
+    cells = [replace(cell, runs="run1/a;run2/a", members=2) for cell in like_paper(label, "asr")]
+    notes = " ".join(table_of(label, *cells).footnotes)
+    assert "Models (asr): run1/a, run2/a. Members: " in notes
+    assert "Training runs" not in notes
+
+
 def test_error_detection_uses_the_papers_name_of_a_test_set(table_of, like_paper):
     table = table_of(ERRORS, *like_paper(ERRORS, "nmt_ende"))
     assert labels(table) == [("EN-DE", "newstest14 (nwt14)")]

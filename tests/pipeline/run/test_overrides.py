@@ -18,6 +18,11 @@ from pipeline.run.settings import CONF
     [
         ("decode.bem=3", ["decode.bem: no such setting. Did you mean beam?", "length_penalty"]),
         ("+decode.bem=3", ["decode.bem", "beam"]),
+        (
+            "ensemble.settings.modles=[a]",
+            ["ensemble.settings.modles: no such setting. Did you mean models?", "adapters"],
+        ),
+        ("+ensemble.settings.modles=[a]", ["settings.modles", "Did you mean models?"]),
         ("decode.beam=0", ["decode.beam: must be at least 1 (got 0)."]),
         ("decode.beam=abc", ["decode.beam", "'abc'", "Integer"]),
         ("decode.beam.size=3", ["decode.beam.size", "decode.beam is a value"]),
@@ -48,7 +53,7 @@ from pipeline.run.settings import CONF
 )
 def test_case_21_a_bad_override_is_named(override: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as error:
-        check_overrides([override])
+        check_overrides(["ensemble=huggingface", "ensemble.seeds=[]", override])
     assert all(word in str(error.value) for word in words), str(error.value)
     assert "\n" not in str(error.value)
 
