@@ -220,7 +220,7 @@ def task_subwords(data: DataConfig, pair: Pair, train: SpooledSentences) -> Task
 
 def is_imported(data: DataConfig) -> bool:
     """Tell whether subwords come with models that exist, in which case nothing is trained."""
-    return data.units.name != "learnt"
+    return data.units.name in ("imported", "own")
 
 
 def write_learnt_model(
