@@ -99,6 +99,11 @@ def test_every_cell_holds_a_number_or_a_reason(clone: Path) -> None:
 
 
 @pytest.mark.usefixtures("first_run")
+def test_logs_are_free_of_what_other_packages_log(clone: Path) -> None:
+    for path in (clone / "outputs" / "logs").glob("metrics.*.log"):
+        assert " pruned" not in path.read_text(encoding="utf-8")  # fontTools, for every PDF
+
+
 def test_no_output_holds_a_path_or_host_of_this_machine(clone: Path) -> None:
     for path in (clone / "outputs").rglob("*"):
         top_level = path.relative_to(clone / "outputs").parts[0]
