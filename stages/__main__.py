@@ -16,7 +16,7 @@ STAGES = (  # in the order of a run
     *("compose", "prepare", "train", "decode", "uncertainty", "metrics", "tables"),
     *("sweep", "plan"),
 )
-# A command line that goes on after the stage: the program, and what follows the stage.
+# A command line with words after the stage: the program, and what follows the stage.
 _LINE = re.compile(r"\s*(\S+)\s+\S+(\s.*)")
 
 

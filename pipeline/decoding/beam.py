@@ -40,14 +40,14 @@ def beam_search(
 
     combination (prex or expr) is the posterior that is searched; the score is
     ln P_post(y) / L ** length_penalty, where L counts EOS. The rules are those of fairseq's
-    generator: no hypothesis is empty, padding and what the model suppresses are never chosen, and
-    `decode.ending` says when a sentence is done: if it is fairseq, when `beam` hypotheses have
-    finished. After `length_limit` tokens only EOS may follow, with its true
-    log-prob. Each sentence has its own limit, so that results do not depend on the batch. If EOS
-    has probability 0 there and no hypothesis has finished, the best prefixes are returned
-    unfinished, without EOS. Statistics are computed before any of these rules apply. Texts are left
-    empty. Raises NanLogprobError if a member returns NaN, ConfigError if the settings ask for
-    another kind of search.
+    generator: no hypothesis is empty, and padding and what the model suppresses are never chosen.
+    `decode.ending` says when a sentence is done: with fairseq, when `beam` hypotheses have
+    finished. After `length_limit` tokens only EOS may follow, with its true log-prob. Each sentence
+    has its own limit, so that results do not depend on the batch. If EOS has probability 0 there
+    and no hypothesis has finished, the best prefixes are returned unfinished, without EOS.
+    Statistics are computed before any of these rules apply. Texts are left empty. Raises
+    NanLogprobError if a member returns NaN, ConfigError if the settings ask for another kind of
+    search.
     """
     decode = decode_settings() if decode is None else decode
     _check(combination, decode)
@@ -115,11 +115,7 @@ class _Search:
         self.model, self.decode, self.distributions = model, decode, distributions
         self.ids = [sentence.id for sentence in sentences]
         self.combination = combination
-        self.length_penalty = decode.length_penalty
-        self.unk_penalty = decode.unk_penalty
-        self.min_length = decode.min_length
         self.beam = decode.beam
-        self.ending = decode.ending
         sources = [sentence.source for sentence in sentences]
         self.limits = torch.tensor([length_limit(source, model, decode) for source in sources])
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in sentences]
@@ -162,9 +158,9 @@ class _Search:
         """The score mask [vocab], added to ln P_post: -inf for tokens that must not follow."""
         mask = torch.zeros(self.model.vocab_size)
         if self.model.unk is not None:
-            mask[self.model.unk] = -self.unk_penalty
+            mask[self.model.unk] = -self.decode.unk_penalty
         mask[never_chosen(self.model, self.n_token)] = -torch.inf
-        if self.n_token < self.min_length:
+        if self.n_token < self.decode.min_length:
             mask[self.model.eos] = -torch.inf
         return mask
 
@@ -201,8 +197,8 @@ class _Search:
     def _entries(self, next_token: Distributions, ending: _Extensions, kept: _Extensions) -> Floats:
         """Columns [extension, column] of the statistics of ending and kept extensions.
 
-        They are the log-probs of the tokens and, of each prefix that goes on, the statistics of its
-        distributions; those of empty rows are 0.
+        They are the log-probs of the tokens and the statistics of the distributions after each
+        prefix; the latter are 0 for empty rows.
         """
         parent = torch.cat([ending.parent, kept.parent])
         token = torch.cat([ending.token, kept.token])
@@ -238,8 +234,8 @@ class _Search:
         self, index: int, token: Tensor, history: Floats, logprob_nats: float, finished: bool
     ) -> None:
         hypotheses = self.hypotheses[self.sentence[index]]
-        if len(hypotheses) < self.beam or self.ending != "fairseq":
-            score = logprob_nats / len(token) ** self.length_penalty
+        if len(hypotheses) < self.beam or self.decode.ending != "fairseq":
+            score = logprob_nats / len(token) ** self.decode.length_penalty
             statistics = statistics_of_columns(history, self.model.n_member)
             hypotheses.append(Hypothesis(token.numpy(), "", score, finished, statistics))
 
