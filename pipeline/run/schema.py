@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from omegaconf import MISSING
 
+from pipeline.run.setting_rules import (
+    above,
+    are_files,
+    at_least,
+    each,
+    is_number,
+    one_of,
+    rule,
+    within,
+)
 from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
 # The tokenisers of sacrebleu, without `spm`, which is the old name of flores101.
@@ -19,53 +28,14 @@ BLEU_TOKENISERS = (
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy accepts
 
 
-def _rule(text: str, holds: Callable[[Any], bool], default: Any = MISSING) -> Any:
-    """Declare a setting that must be `text`."""
-    return field(default=default, metadata={"rule": text, "holds": holds})
-
-
-def _at_least(minimum: float) -> Any:
-    return _rule(f"at least {minimum}", lambda value: value >= minimum)
-
-
-def _above(minimum: float) -> Any:
-    return _rule(f"greater than {minimum}", lambda value: value > minimum)
-
-
-def _within(low: float, high: float) -> Any:
-    return _rule(f"in [{low}, {high}]", lambda value: low <= value <= high)
-
-
-def _one_of(*choices: str) -> Any:
-    return _rule(f"one of {', '.join(choices)}", lambda value: value in choices)
-
-
-def _each(text: str, holds: Callable[[Any], bool]) -> Any:
-    """Declare a setting that is one value or a list of values, each of which must be `text`."""
-
-    def all_hold(value: Any) -> bool:
-        return all(map(holds, value)) if isinstance(value, list) else holds(value)
-
-    return _rule(f"{text}, or a list of such values", all_hold)
-
-
-def _are_files(value: Any) -> bool:
-    files = value if isinstance(value, list) else [value]
-    return value is None or (bool(files) and all(isinstance(file, str) and file for file in files))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @dataclass
 class IoConfig:
     """The paths that a stage reads and writes."""
 
     root: str = MISSING
-    store: Any = _rule("null, a file or a list of files", _are_files, default=None)
-    baseline: Any = _rule("null, a file or a list of files", _are_files, default=None)
-    out: str | None = _rule("null or a folder", lambda value: value != "", default=None)
+    store: Any = rule("null, a file or a list of files", are_files, default=None)
+    baseline: Any = rule("null, a file or a list of files", are_files, default=None)
+    out: str | None = rule("null or a folder", lambda value: value != "", default=None)
     member_stores: list[str] = field(default_factory=list)
 
 
@@ -80,21 +50,21 @@ class SpeechDataConfig:
     test_other: str | None = None
     ami: str | None = None
     common_voice: str | None = None
-    commands: int = _at_least(1)
-    sampling_rate_hz: int = _at_least(4000)
-    feature_bins: int = _at_least(4)
-    shortest_seconds: float = _at_least(0.025)
-    longest_seconds: float = _above(0)
-    unit_kind: str = _one_of("bpe", "unigram", "word")
+    commands: int = at_least(1)
+    sampling_rate_hz: int = at_least(4000)
+    feature_bins: int = at_least(4)
+    shortest_seconds: float = at_least(0.025)
+    longest_seconds: float = above(0)
+    unit_kind: str = one_of("bpe", "unigram", "word")
     # a-z, 0-9, the apostrophe, the mark of a word's beginning, and three control symbols.
-    vocabulary_size: int = _at_least(41)
+    vocabulary_size: int = at_least(41)
 
 
 @dataclass
 class UnitsConfig:
     """The subword model of text: learnt from it, or brought by models that the user has."""
 
-    name: str = _one_of("learnt", "imported", "own")
+    name: str = one_of("learnt", "imported", "own")
     codes: str | None = None
     sentencepiece: str | None = None
     source_dictionary: str | None = None
@@ -105,7 +75,7 @@ class UnitsConfig:
 class DataConfig:
     """The corpus, and how it is cleaned, split and cut into subwords."""
 
-    source: str = _one_of("libreoffice", "files", "sacrebleu")
+    source: str = one_of("libreoffice", "files", "sacrebleu")
     corpus: str = MISSING
     train: str | None = None
     dev: str | None = None
@@ -116,21 +86,21 @@ class DataConfig:
     downloads: str = MISSING
     packages: str | None = None
     pin: bool = MISSING
-    min_words: int = _at_least(1)
-    max_words: int = _at_least(1)
-    min_letter_share: float = _within(0, 1)
-    max_length_ratio: float = _at_least(1)
-    length_allowance_words: int = _at_least(0)
-    dev_sentences: int = _at_least(1)
-    test_sentences: int = _at_least(1)
-    max_sentences_per_page: int | None = _rule(
+    min_words: int = at_least(1)
+    max_words: int = at_least(1)
+    min_letter_share: float = within(0, 1)
+    max_length_ratio: float = at_least(1)
+    length_allowance_words: int = at_least(0)
+    dev_sentences: int = at_least(1)
+    test_sentences: int = at_least(1)
+    max_sentences_per_page: int | None = rule(
         "null or at least 1", lambda value: value is None or value >= 1
     )
-    train_sentences: int | None = _rule(
+    train_sentences: int | None = rule(
         "null or at least 1", lambda value: value is None or value >= 1
     )
-    near_duplicate_jaccard: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
-    vocabulary_size: int = _at_least(64)
+    near_duplicate_jaccard: float = rule("in (0, 1]", lambda value: 0 < value <= 1)
+    vocabulary_size: int = at_least(64)
     units: UnitsConfig = field(default_factory=UnitsConfig)
     speech: SpeechDataConfig = field(default_factory=SpeechDataConfig)
 
@@ -139,7 +109,7 @@ class DataConfig:
 class TestSetConfig:
     """One test set: how it is made, from which corpus, and how it is decoded and evaluated."""
 
-    kind: str = _one_of(*dict.fromkeys(name for _, name in KINDS_OF_TEST_SETS))
+    kind: str = one_of(*dict.fromkeys(name for _, name in KINDS_OF_TEST_SETS))
     roles: list[str] = field(default_factory=list)
     corpus: str = MISSING
     in_domain: bool = False
@@ -167,8 +137,8 @@ class TaskConfig:
 
     name: str = MISSING
     label: str | None = None
-    family: str = _one_of("translation", "speech")
-    quality: str = _one_of("bleu", "wer_percent")
+    family: str = one_of("translation", "speech")
+    quality: str = one_of("bleu", "wer_percent")
     source_language: str = MISSING
     target_language: str = MISSING
     test_sets: dict[str, TestSetConfig] = field(default_factory=dict)
@@ -189,30 +159,30 @@ class TrainConfig:
 
     name: str = MISSING
     _target_: str = MISSING
-    updates: int = _at_least(1)
-    batch_tokens: int = _at_least(1)
-    accumulate_batches: int = _at_least(1)
-    processes: int = _at_least(1)
-    precision: str = _one_of("fp32", "fp16", "bf16")
-    learning_rate: float = _above(0)
-    schedule: str = _one_of("inverse_sqrt", "cosine", "fixed")
-    cycles: int = _at_least(1)
-    warmup_updates: int = _at_least(0)
-    optimizer: str = _one_of("adam", "adadelta")
-    adam_betas: list[float] = _rule(
+    updates: int = at_least(1)
+    batch_tokens: int = at_least(1)
+    accumulate_batches: int = at_least(1)
+    processes: int = at_least(1)
+    precision: str = one_of("fp32", "fp16", "bf16")
+    learning_rate: float = above(0)
+    schedule: str = one_of("inverse_sqrt", "cosine", "fixed")
+    cycles: int = at_least(1)
+    warmup_updates: int = at_least(0)
+    optimizer: str = one_of("adam", "adadelta")
+    adam_betas: list[float] = rule(
         "two numbers in [0, 1)",
         lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value),
     )
-    adadelta_rho: float = _rule("in [0, 1)", lambda value: 0 <= value < 1)
-    adadelta_eps: float = _above(0)
-    clip_norm: float = _at_least(0)
-    weight_decay: float = _at_least(0)
-    label_smoothing: float = _within(0, 1)
-    validate_interval_updates: int = _at_least(1)
-    validate_quality_sentences: int = _at_least(0)
-    checkpoint_interval_updates: int = _at_least(1)
-    keep_checkpoints: int = _at_least(1)
-    average_last: int = _at_least(1)
+    adadelta_rho: float = rule("in [0, 1)", lambda value: 0 <= value < 1)
+    adadelta_eps: float = above(0)
+    clip_norm: float = at_least(0)
+    weight_decay: float = at_least(0)
+    label_smoothing: float = within(0, 1)
+    validate_interval_updates: int = at_least(1)
+    validate_quality_sentences: int = at_least(0)
+    checkpoint_interval_updates: int = at_least(1)
+    keep_checkpoints: int = at_least(1)
+    average_last: int = at_least(1)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -222,7 +192,7 @@ class EnsembleConfig:
 
     name: str = MISSING
     _target_: str = MISSING
-    seeds: list[int] = _rule(
+    seeds: list[int] = rule(
         f"whole numbers in [0, {_LARGEST_SEED}]",
         lambda value: all(0 <= seed <= _LARGEST_SEED for seed in value),
         default="${ensemble.seeds}",
@@ -234,7 +204,7 @@ class EnsembleConfig:
 class MainEnsembleConfig(EnsembleConfig):
     """The ensemble that everything is decoded with, and further ensembles."""
 
-    seeds: list[int] = _rule(
+    seeds: list[int] = rule(
         f"whole numbers in [0, {_LARGEST_SEED}]",
         lambda value: all(0 <= seed <= _LARGEST_SEED for seed in value),
     )
@@ -247,32 +217,32 @@ class DecodeConfig:
 
     name: str = MISSING
     _target_: str = MISSING
-    regime: str = _one_of("beam", "greedy", "teacher_forcing", "sample")
-    combination: str = _one_of("prex", "expr", "member")
-    beam: int = _at_least(1)
-    n_best: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
+    regime: str = one_of("beam", "greedy", "teacher_forcing", "sample")
+    combination: str = one_of("prex", "expr", "member")
+    beam: int = at_least(1)
+    n_best: int | None = rule("null or at least 1", lambda value: value is None or value >= 1)
     length_penalty: float = MISSING
-    ending: str = _one_of("fairseq", "early", "heuristic", "never")
-    unk_penalty: float = _at_least(0)
-    min_length: int = _at_least(0)
-    max_length_ratio: float = _at_least(0)
-    max_length_offset: int = _at_least(1)
-    sampling_temperature: float = _above(0)
-    sampling_top_k: int = _at_least(0)
-    sampling_top_p: float = _rule("in (0, 1]", lambda value: 0 < value <= 1)
-    seed: int = _at_least(0)
-    batch_sentences: int = _at_least(1)
-    part_sentences: int = _at_least(1)
-    parts_per_job: int = _at_least(1)
-    shards: int = _at_least(1)
-    subsets_per_size: int = _at_least(0)
+    ending: str = one_of("fairseq", "early", "heuristic", "never")
+    unk_penalty: float = at_least(0)
+    min_length: int = at_least(0)
+    max_length_ratio: float = at_least(0)
+    max_length_offset: int = at_least(1)
+    sampling_temperature: float = above(0)
+    sampling_top_k: int = at_least(0)
+    sampling_top_p: float = rule("in (0, 1]", lambda value: 0 < value <= 1)
+    seed: int = at_least(0)
+    batch_sentences: int = at_least(1)
+    part_sentences: int = at_least(1)
+    parts_per_job: int = at_least(1)
+    shards: int = at_least(1)
+    subsets_per_size: int = at_least(0)
     search_members: list[str] = field(default_factory=list)
     hypotheses: str | None = None
     self_check: bool = MISSING
-    device: str = _one_of("cpu", "cuda")
-    device_memory_mib: int = _at_least(1)
-    dtype: str = _one_of("float32", "float16")
-    also: list[str] = _each(
+    device: str = one_of("cpu", "cuda")
+    device_memory_mib: int = at_least(1)
+    dtype: str = one_of("float32", "float16")
+    also: list[str] = each(
         "one of expr, members, members_ood, teacher_forcing",
         lambda value: value in ("expr", "members", "members_ood", "teacher_forcing"),
     )
@@ -284,9 +254,9 @@ class DumpConfig:
     """The part of the token distributions that a decode store keeps."""
 
     name: str = MISSING
-    kind: str = _one_of("statistics", "topk", "full")
-    dtype: str = _one_of("float16", "float32")
-    k: int = _at_least(1)
+    kind: str = one_of("statistics", "topk", "full")
+    dtype: str = one_of("float16", "float32")
+    k: int = at_least(1)
 
 
 @dataclass
@@ -294,17 +264,17 @@ class UncertaintyConfig:
     """Settings of the offline measures; lists span a grid."""
 
     name: str = MISSING
-    beam: Any = _each(
+    beam: Any = each(
         "a whole number of at least 1", lambda value: type(value) is int and value >= 1
     )
-    temperature: Any = _each(
+    temperature: Any = each(
         "a number greater than 0 with a finite inverse",
-        lambda value: _is_number(value) and value > 0 and isfinite(1 / value),
+        lambda value: is_number(value) and value > 0 and isfinite(1 / value),
     )
-    length_norm: Any = _each("true or false", lambda value: isinstance(value, bool))
-    weights_from: str = _one_of("decoding", "prex", "expr")
-    eos: str = _one_of("include", "zero")
-    equal_texts: str = _one_of("keep", "merge")
+    length_norm: Any = each("true or false", lambda value: isinstance(value, bool))
+    weights_from: str = one_of("decoding", "prex", "expr")
+    eos: str = one_of("include", "zero")
+    equal_texts: str = one_of("keep", "merge")
     extra_measures: dict[str, str] = field(default_factory=dict)
     hypothesis_measures: dict[str, str] = field(default_factory=dict)
 
@@ -322,15 +292,15 @@ class MetricsConfig:
     """Settings of the quality, error-detection and OOD metrics."""
 
     name: str = MISSING
-    resamples: int = _at_least(0)
-    resample: str = _one_of("group", "sentence")
-    bleu_tokenize: str = _one_of("auto", *BLEU_TOKENISERS)
-    transcripts: str = _one_of("as_decoded", "words")
-    aligner: str = _one_of("nist", "sclite", "levenshtein")
-    token_eos: str = _one_of("exclude", "include")
-    sbleu: str = _one_of("effective", "floor-1.1")
-    prr: str = _one_of("exact", "shifted")
-    aupr: str = _one_of("average_precision", "trapezoid")
+    resamples: int = at_least(0)
+    resample: str = one_of("group", "sentence")
+    bleu_tokenize: str = one_of("auto", *BLEU_TOKENISERS)
+    transcripts: str = one_of("as_decoded", "words")
+    aligner: str = one_of("nist", "sclite", "levenshtein")
+    token_eos: str = one_of("exclude", "include")
+    sbleu: str = one_of("effective", "floor-1.1")
+    prr: str = one_of("exact", "shifted")
+    aupr: str = one_of("average_precision", "trapezoid")
     extra_metrics: dict[str, str] = field(default_factory=dict)
     scores: dict[str, ScoresConfig] = field(default_factory=dict)
 
@@ -349,7 +319,7 @@ class ReportConfig:
     figures: dict[str, str] = field(default_factory=dict)
     claims: dict[str, str] = field(default_factory=dict)
     beside_paper: bool = MISSING
-    page_sentences: int = _at_least(1)
+    page_sentences: int = at_least(1)
 
 
 @dataclass
@@ -372,16 +342,16 @@ class ExperimentConfig:
 class PlanConfig:
     """The hardware that stage plan assumes."""
 
-    hardware: str = _one_of("this_machine", "v100", "a100", "h100")
-    devices: int | None = _rule("null or at least 1", lambda value: value is None or value >= 1)
-    usable_share: float | None = _rule("null or in (0, 1]", lambda x: x is None or 0 < x <= 1)
+    hardware: str = one_of("this_machine", "v100", "a100", "h100")
+    devices: int | None = rule("null or at least 1", lambda value: value is None or value >= 1)
+    usable_share: float | None = rule("null or in (0, 1]", lambda x: x is None or 0 < x <= 1)
 
 
 @dataclass
 class PipelineConfig:
     """All settings: one field per group of conf/, and the keys of pipeline.yaml."""
 
-    seed: int = _at_least(0)
+    seed: int = at_least(0)
     from_config: str | None = None
     part: str | None = None
     io: IoConfig = field(default_factory=IoConfig)
