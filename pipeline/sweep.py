@@ -92,17 +92,17 @@ def point_folder(config: PipelineConfig) -> Iterator[tuple[PipelineConfig, bool]
         is_made = is_complete(folder, made_from)
         yield _inside(config, folder), is_made
         if not is_made:
-            write_manifest(folder, made_from, [f"metrics/{task}/headline.json"])
+            write_manifest(folder, made_from, [f"metrics/{task}/numbers.json"])
 
 
 def report_point(config: PipelineConfig, folder: Path) -> None:
     """Bring the summary up to date with the point in `folder`, and log the point."""
     hydra = HydraConfig.get()
     metrics = folder / "metrics" / config.task.name
-    headline = json.loads((metrics / "headline.json").read_text(encoding="utf-8"))
+    numbers = json.loads((metrics / "numbers.json").read_text(encoding="utf-8"))
     is_sweep = hydra.mode == RunMode.MULTIRUN
     number = int(hydra.job.num) if is_sweep else 0
-    point = Point(number, _swept(hydra.overrides.task), headline)
+    point = Point(number, _swept(hydra.overrides.task), numbers)
     job = Path(hydra.runtime.output_dir)
     write_json(job / _POINT_FILE, point.as_dict())
     home = _home(config)
@@ -113,7 +113,7 @@ def report_point(config: PipelineConfig, folder: Path) -> None:
         tracking.open_parent(config).artifacts(*written)
     name = point.name([*point.overrides]) or "one point"
     with tracking.open_run(config, "sweep", name) as log:
-        log.metrics(point.comparable())
+        log.metrics(numbers)
         log.artifacts(metrics / "cells.csv")
     _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pipeline import tracking
 from pipeline.errors import ConfigError
-from pipeline.metrics.cell import Cell, headline, write_cells
+from pipeline.metrics.cell import write_cells
 from pipeline.metrics.decodes import read_decodes
 from pipeline.metrics.evaluation import write_draws, write_replicates
 from pipeline.metrics.external_scores import provenance_of_scores, read_external_scores
 from pipeline.metrics.given_results import results_of_stores
+from pipeline.metrics.main_numbers import headline, main_numbers
 from pipeline.metrics.replicates import leave_one_out
 from pipeline.metrics.task import (
     baseline_test_set,
@@ -38,8 +39,9 @@ _log = logging.getLogger(__name__)
 def metrics(config: PipelineConfig) -> None:
     """Write {io.root}/metrics/{task}/: cells.csv and what belongs to it.
 
-    Beside it are draws.parquet, replicates.csv, headline.json and figures/. With io.store, measures
-    and metrics of these stores are computed, and all results go to io.out instead of io.root.
+    Beside it are draws.parquet, replicates.csv and figures/; numbers.json with the numbers of the
+    main ensemble by short names, and headline.json with a few of them. With io.store, measures and
+    metrics of these stores are computed, and all results go to io.out instead of io.root.
     """
     if config.io.store is not None:
         with results_of_stores(config) as inside:
@@ -85,14 +87,17 @@ def _evaluate(config: PipelineConfig) -> None:
     plug_ins = [*extra_metrics(config).values(), *figures.values()]
     inputs = parts | measures.as_input | provenance_of_scores(scores, decodes)
     made_from = provenance(config, "metrics", inputs, *plug_ins)
+    temperature = next(iterate_values(config.uncertainty.temperature))
+    numbers = main_numbers(cells, config.ensemble.name, baseline, temperature)
     with new_artifact(root / "metrics" / task, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
         write_replicates(out / "replicates.csv", evaluation.replicates)
-        write_json(out / "headline.json", headline(cells))
+        write_json(out / "numbers.json", numbers)
+        write_json(out / "headline.json", headline(numbers))
         (out / "figures").mkdir()
         make_figures(out / "figures", evidence, figures)
-    _track(config, cells)
+    _track(config, numbers)
     _log.info(
         "%s: %d cells from %d decodes; %d cells have a reason instead of a value",
         task,
@@ -102,14 +107,13 @@ def _evaluate(config: PipelineConfig) -> None:
     )
 
 
-def _track(config: PipelineConfig, cells: list[Cell]) -> None:
+def _track(config: PipelineConfig, numbers: dict[str, float]) -> None:
     root, task = Path(config.io.root), config.task.name
     written = Artifact(root / "metrics" / task, "metrics")
     figures = [written.file(name) for name in written.names("figures/", ".svg")]
     ensembles = root / "decode" / task / "ensemble.json"
     with tracking.open_run(config, "metrics") as log:
-        log.metrics(headline(cells))
-        log.metrics({cell.tracked_name: cell.value for cell in cells if cell.value is not None})
+        log.metrics(numbers)
         log.artifacts(written.file("cells.csv"), *figures)
         if ensembles.is_file():  # stores from another toolkit have none
             log.register(f"{task} ensembles", ensembles)

@@ -167,34 +167,3 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return number_text(value) if isinstance(value, float) else str(value)
-
-
-# Metric with many columns -> the column that the headline shows.
-_HEADLINE_COLUMNS = {
-    "prr": "prex_entropy_s",
-    "roc_auc": "prex_rmi_s",
-    "aupr": "prex_score",
-    "percent": "token_error_rate_percent",
-}
-# Metrics with a single column that has another name than the metric.
-_SINGLE_COLUMN = ("copied_percent",)
-
-
-def headline(cells: Iterable[Cell]) -> dict[str, float]:
-    """Flat name -> value: quality, NLL and one measure per metric and test set.
-
-    Cells without a value are left out. Names consist of letters, digits, `_`, `-`, `.` and `/`, as
-    DVC and MLflow require.
-    """
-    numbers = {}
-    for cell in cells:
-        if cell.value is None or cell.length_norm != "true":
-            continue
-        name = f"{cell.test_set}/{cell.ensemble}"
-        name += f"_{cell.hypotheses}" if cell.hypotheses != "-" else ""
-        if cell.metric in (cell.column, *_SINGLE_COLUMN):
-            numbers[f"{name}/{cell.metric}"] = cell.value
-        elif cell.column == _HEADLINE_COLUMNS.get(cell.metric):
-            setting = (f"_B{cell.B}" if cell.B else "") + (f"_T{cell.T}" if cell.T else "")
-            numbers[f"{name}/{cell.metric}_{cell.column}{setting}"] = cell.value
-    return numbers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pipeline.metrics.cell import COPY_THROUGH
+from pipeline.metrics.main_numbers import COLUMNS, SINGLE
 from pipeline.report.table import Heading
 from pipeline.uncertainty.measures_of_sequences import (
     SEQUENCE_MEASURES,
@@ -40,16 +40,14 @@ _OTHER_COLUMNS = {
     COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
 }
 
-_HEADLINE_METRICS = METRICS | {
-    "bleu": "BLEU",
+_METRICS_OF_RUNS = METRICS | {
     "nll": "NLL",
     "prr": "PRR",
     "roc_auc": "ROC-AUC",
     "aupr": "AUPR",
     "copied_percent": "Copied share, percent",
-    "percent_token_error_rate_percent": "Token error rate, percent",
+    "token_error_rate_percent": "Token error rate, percent",
 }
-_HEADLINE_SETTINGS = re.compile(r"(?P<number>.+?)(?:_B(?P<B>\d+))?(?:_T(?P<T>[0-9.e+-]+))?")
 
 
 def measure_label(name: str) -> str:
@@ -85,37 +83,22 @@ def decoder_name(ensemble: str, combination: str, regime: str) -> str:
     return f"{ensemble} {way}".strip()
 
 
-def headline_title(name: str) -> str:
-    """Return `PRR of H S-IW (PrEx), B = 1`, and below it the test set and the decoder.
+def number_title(name: str) -> str:
+    """Return `ROC-AUC of M S-IW (PrEx)` and below it `permuted` for `roc_auc/permuted`.
 
-    `name` is that of a headline number, such as `help/random_init_prex/prr_prex_entropy_s_B1`. A
-    name of another form is returned unchanged.
+    `name` is that of a number of `pipeline.metrics.main_numbers`.
     """
-    parts = name.split("/")
-    if len(parts) != 3:
-        return name
-    test_set, decoder, number = parts
-    for key, label in (*POSTERIORS.items(), ("reference", "teacher forcing")):
-        decoder = re.sub(rf"_{key}$", f" {label}", decoder)
-    match = _HEADLINE_SETTINGS.fullmatch(number)
-    settings = {} if match is None else match.groupdict()
-    number = settings.pop("number", None) or number
-    shown = "".join(f", {key} = {value}" for key, value in settings.items() if value)
-    return f"{_number_title(number)}{shown}\n{test_set}, {decoder}"
-
-
-def _number_title(number: str) -> str:
-    """Return `PRR of H S-IW (PrEx)` for `prr_prex_entropy_s`, and `BLEU` for `bleu`."""
-    if number in _HEADLINE_METRICS:
-        return _HEADLINE_METRICS[number]
-    for metric, title in _HEADLINE_METRICS.items():
-        column = number.removeprefix(f"{metric}_")
-        if column in SEQUENCE_MEASURES:
-            return f"{title} of {short_label(column)}"
-        if column in TOKEN_MEASURES:
-            posterior = POSTERIORS[TOKEN_MEASURES[column].posterior]
-            return f"{title} of {_heading(column, '1').text} ({posterior})"
-    return number
+    metric, _, test_set = name.partition("/")
+    models = "single members" if metric.endswith(SINGLE) else "main ensemble"
+    metric = metric.removesuffix(SINGLE)
+    title, column = _METRICS_OF_RUNS.get(metric, metric), COLUMNS.get(metric, "")
+    if column in SEQUENCE_MEASURES:
+        title += f" of {short_label(column)}"
+    elif column in TOKEN_MEASURES:
+        posterior = POSTERIORS[TOKEN_MEASURES[column].posterior]
+        title += f" of {_heading(column, '1').text} ({posterior})"
+    in_all = "mean over OOD test sets" if metric == "roc_auc" else f"in-domain, {models}"
+    return f"{title}\n{test_set or in_all}"
 
 
 def measure_header(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,14 +11,12 @@ import pandas as pd
 
 from pipeline.report.figures.drawing import line, panels, shared_legend, styled
 from pipeline.report.formats import escape_markdown, markdown_table
-from pipeline.report.names import headline_title
+from pipeline.report.names import number_title
 from pipeline.run.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The temperature in the name of a headline number; in a sweep it may be a column of its own.
-_TEMPERATURE = re.compile(r"_T[0-9.e+-]+$")
 _MOST_PANELS = 6
 _REASON = "reason"
 
@@ -29,13 +26,13 @@ class Point:
     """One point of a sweep.
 
     `number` is its position in the sweep, `overrides` maps keys to the requested values, and
-    `headline` maps names to headline numbers. `reason` says why the point failed; None if it did
-    not. A point whose results could not be tracked has a reason and numbers.
+    `numbers` maps names to the numbers of the main ensemble. `reason` says why the point failed;
+    None if it did not. A point whose results could not be tracked has a reason and numbers.
     """
 
     number: int
     overrides: dict[str, str]
-    headline: dict[str, float]
+    numbers: dict[str, float]
     reason: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -45,15 +42,6 @@ class Point:
     def name(self, keys: Sequence[str]) -> str:
         """The given keys with the requested values."""
         return " ".join(f"{key}={self.overrides[key]}" for key in keys if key in self.overrides)
-
-    def comparable(self) -> dict[str, float]:
-        """The headline numbers under names that all points share.
-
-        The temperature is removed from the names, unless a point has several temperatures.
-        """
-        short = {name: _TEMPERATURE.sub("", name) for name in self.headline}
-        unique = len(set(short.values())) == len(short)
-        return {short[name] if unique else name: value for name, value in self.headline.items()}
 
 
 def swept_keys(points: Sequence[Point]) -> list[str]:
@@ -65,14 +53,14 @@ def swept_keys(points: Sequence[Point]) -> list[str]:
 
 
 def summary(points: Sequence[Point]) -> pd.DataFrame:
-    """One row per point, in the order of their numbers: swept keys, headline numbers, reason.
+    """One row per point, in the order of their numbers: swept keys, numbers, reason.
 
     The column `reason` exists only if a point failed.
     """
     ordered = sorted(points, key=lambda point: point.number)
     swept = swept_keys(ordered)
     rows = [
-        {**{key: _number(point.overrides.get(key)) for key in swept}, **point.comparable()}
+        {**{key: _number(point.overrides.get(key)) for key in swept}, **point.numbers}
         for point in ordered
     ]
     frame = pd.DataFrame(rows, index=range(len(rows)))
@@ -117,7 +105,7 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
 
 
 def draw(frame: pd.DataFrame) -> Figure | None:
-    """Plot the headline numbers against the numeric swept key with the most values.
+    """Plot the numbers against the numeric swept key with the most values.
 
     Each combination of the other swept keys is a line. Points without numbers are left out. None if
     no swept key has two different numbers.
@@ -139,7 +127,7 @@ def draw(frame: pd.DataFrame) -> Figure | None:
         if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
             axis.set_xscale("log")
         axis.set(xlabel=across)
-        axis.set_title(headline_title(name))
+        axis.set_title(number_title(name))
     if line_keys:
         shared_legend(figure, axes)
     return figure
@@ -156,7 +144,7 @@ def _lines(frame: pd.DataFrame, line_keys: list[str]) -> list[tuple[str, pd.Data
 
 def _panels(names: list[str]) -> list[str]:
     """The numbers to plot. Detection comes first, because it depends on temperature and beam."""
-    detection = [name for name in names if "/roc_auc" in name or "/prr" in name]
+    detection = [name for name in names if name.startswith(("roc_auc", "prr"))]
     return [*detection, *(name for name in names if name not in detection)][:_MOST_PANELS]
 
 

@@ -84,7 +84,7 @@ def test_point_of_a_sweep_is_made_again(module: Path, tmp_path: Path, setting: s
         module.write_text(module.read_text() + comment)
         with point_folder(config) as (inside, is_made):
             made.append(is_made)
-            headline = Path(inside.io.root) / "metrics" / config.task.name / "headline.json"
-            headline.parent.mkdir(parents=True, exist_ok=True)
-            headline.write_text("{}")
+            numbers = Path(inside.io.root) / "metrics" / config.task.name / "numbers.json"
+            numbers.parent.mkdir(parents=True, exist_ok=True)
+            numbers.write_text("{}")
     assert made == [False, True, False]

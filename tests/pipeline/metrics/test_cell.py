@@ -1,15 +1,14 @@
-"""Cells, their file, their tracked names, and the headline."""
+"""Cells, their file and their tracked names."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import Cell, absent_set_cell, headline, number_text, write_cells
+from pipeline.metrics.cell import Cell, absent_set_cell, number_text, write_cells
 from pipeline.tracking import metric_name
 
 
@@ -163,51 +162,3 @@ def test_tracked_name_of_a_cell(
 ) -> None:
     cell = Cell("a", "MED", ensemble, hypotheses, "beam", column="c", metric="m", **setting)  # type: ignore[arg-type]
     assert cell.tracked_name == name
-
-
-CELL = Cell("nmt_ende", "MED", "random_init", "prex", "beam", value=7.0)
-
-
-@pytest.mark.parametrize(
-    ("column", "metric", "setting", "name"),
-    [
-        ("bleu", "bleu", {}, "MED/random_init_prex/bleu"),
-        ("nll", "nll", {}, "MED/random_init_prex/nll"),
-        ("copy_through", "copied_percent", {}, "MED/random_init_prex/copied_percent"),
-        ("prex_entropy_s", "prr", {"B": "1"}, "MED/random_init_prex/prr_prex_entropy_s_B1"),
-        (
-            "prex_rmi_s",
-            "roc_auc",
-            {"B": "5", "T": "10"},
-            "MED/random_init_prex/roc_auc_prex_rmi_s_B5_T10",
-        ),
-        ("prex_score", "aupr", {}, "MED/random_init_prex/aupr_prex_score"),
-        (
-            "token_error_rate_percent",
-            "percent",
-            {},
-            "MED/random_init_prex/percent_token_error_rate_percent",
-        ),
-    ],
-)
-def test_headline_has_one_measure_per_metric(
-    column: str, metric: str, setting: dict[str, str], name: str
-) -> None:
-    cell = replace(CELL, column=column, metric=metric, **setting)
-    assert headline([cell]) == {name: 7.0}
-    assert headline([replace(cell, length_norm="false")]) == {}
-    assert headline([replace(cell, value=None)]) == {}
-    assert headline([replace(cell, value=0.0)]) == {name: 0.0}
-
-
-@pytest.mark.parametrize(
-    ("column", "metric"),
-    [("prex_entropy_c", "prr"), ("prex_entropy_s", "roc_auc"), ("wrong_words_percent", "percent")],
-)
-def test_headline_leaves_out_other_measures(column: str, metric: str) -> None:
-    assert headline([replace(CELL, column=column, metric=metric)]) == {}
-
-
-def test_headline_of_a_single_model_has_no_combination() -> None:
-    cell = replace(CELL, ensemble="single", hypotheses="-", column="bleu", metric="bleu")
-    assert headline([cell]) == {"MED/single/bleu": 7.0}
