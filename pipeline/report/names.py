@@ -50,6 +50,11 @@ _METRICS_OF_RUNS = METRICS | {
 }
 
 
+def metric_label(name: str) -> str:
+    """Return `ROC-AUC` for `roc_auc`; a metric that has no such name is returned unchanged."""
+    return _METRICS_OF_RUNS.get(name, name)
+
+
 def measure_label(name: str) -> str:
     """Return `PrEx knowledge M, S-IW` for `prex_rmi_s`.
 

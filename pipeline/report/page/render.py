@@ -15,12 +15,13 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
 from pipeline.report.names import measure_label
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
+from pipeline.report.page.evidence import claim_groups
 from pipeline.report.page.sections import (
     card_html,
-    claim_lines,
     header_cells,
     signature_parts,
     summaries,
@@ -31,6 +32,7 @@ from pipeline.run.files import read_json
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2
 _ERROR_LABELS = {"bleu": "Error (100 \u2212 BLEU)", "wer_percent": "Error (WER %)"}
+_STYLES = ("page", "claims", "sentences")
 # Joined into one script. The last file runs the page; all other files only define functions.
 _SCRIPTS = ("dom", "numbers", "choice", "list", "sentence", "tokens", "cloud", "start")
 
@@ -87,7 +89,7 @@ def write_page(path: Path, content: PageContent) -> None:
     The browser unpacks the sentences of a test set when the set is selected. Raises DataError or
     StoreError for results of a task that do not belong together.
     """
-    style = _asset("page.css")
+    style = "\n".join(_asset(f"{name}.css") for name in _STYLES)
     script = "\n".join(_asset(f"script/{name}.js") for name in _SCRIPTS)
     sets = [
         browsable
@@ -100,7 +102,7 @@ def write_page(path: Path, content: PageContent) -> None:
         .render(
             content=content,
             tasks=summaries(content.cells, sets),
-            claims=claim_lines(content.claims),
+            claims=claim_groups(content.claims, CellIndex(content.cells)),
             verdicts=Counter(verdict.verdict for verdict in content.claims),
             cards=_cards(content.tasks),
             signatures=signature_parts(content.tables),

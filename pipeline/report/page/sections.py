@@ -1,4 +1,4 @@
-"""Content of the page's sections: summary, claims, table headings, data cards, signatures."""
+"""Content of the page's sections: summary, table headings, data cards, signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pipeline.metrics.cell import Cell
 from pipeline.quality.registry import QUALITIES
 from pipeline.quality.transcripts import compares_words
 from pipeline.report.cells import CellIndex
-from pipeline.report.claims import Verdict
 from pipeline.report.names import METRICS, decoder_name
 from pipeline.report.page.browse import BrowsableSet, ordered_test_sets
 from pipeline.report.table import Table, TableCell
@@ -124,52 +123,6 @@ def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> TableCel
         ):
             return TableCell(cell)
     return None
-
-
-@dataclass(frozen=True)
-class ClaimLine:
-    """One claim in one task; `findings` are difference, test sets and reason as text."""
-
-    statement: str
-    source: str
-    task: str
-    verdict: str
-    findings: list[str]
-    cells: list[str]
-
-
-def claim_lines(verdicts: Iterable[Verdict]) -> list[ClaimLine]:
-    """The verdicts as text, in their order."""
-    return [
-        ClaimLine(
-            verdict.claim.statement,
-            verdict.claim.source,
-            verdict.label,
-            verdict.verdict,
-            [
-                text
-                for text in (_difference(verdict), _sets(verdict), verdict.compared, verdict.reason)
-                if text
-            ],
-            verdict.cell_names,
-        )
-        for verdict in verdicts
-    ]
-
-
-def _difference(verdict: Verdict) -> str:
-    return f"Difference {verdict.difference}" if verdict.difference else ""
-
-
-def _sets(verdict: Verdict) -> str:
-    if verdict.n_set == 0:
-        return ""
-    return (
-        f"{verdict.n_set} test set{'s' if verdict.n_set > 1 else ''} "
-        f"({', '.join(verdict.test_sets)}): "
-        f"{verdict.n_supporting} for and {verdict.n_contradicting} against the claim, by their own "
-        "intervals"
-    )
 
 
 @dataclass(frozen=True)

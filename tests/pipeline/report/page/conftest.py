@@ -71,7 +71,10 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
         write_cells(folder / "cells.csv", cells)
         return PageContent(
             tables=[_table(cells)],
-            claims=[_verdict("holds", value=3.5), _verdict("undecided", reason="not run")],
+            claims=[
+                _verdict("holds", value=3.5, cells=cells[:2]),
+                _verdict("undecided", reason="not run"),
+            ],
             figures=[
                 PageFigure("Rejection curve", "How error falls.", folder / "figure.svg"),
                 PageFigure("Ablation", "", None, "there is one member"),
@@ -164,8 +167,14 @@ def _table(cells: Sequence[Cell]) -> Table:
     )
 
 
-def _verdict(verdict: str, value: float | None = None, reason: str = "") -> Verdict:
+def _verdict(
+    verdict: str, value: float | None = None, reason: str = "", cells: Sequence[Cell] = ()
+) -> Verdict:
     claim = Claim("Ensembles <beat> singles.", "sec:x", (), ("bleu",), Side(), Side())
     spread = None if value is None else value / 2
     high = None if value is None else value * 2
-    return Verdict("c", claim, "nmt_ende", verdict, "bleu", value, spread, high, 1, 1, 0, reason)
+    of_interval = ("bleu", value, spread, high, 1, 1, 0)
+    keys = tuple(cell.key for cell in cells)
+    return Verdict(
+        "c", claim, "nmt_ende", verdict, "EN-DE", (), *of_interval, reason=reason, cells=keys
+    )

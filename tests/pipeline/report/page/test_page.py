@@ -36,6 +36,8 @@ def test_the_page_is_complete_and_loads_nothing(
         '<span class="value">17.2</span><span class="unseen"> (best)</span>',
         '<span class="unseen">paper </span>28.8',
         "Ensembles &lt;beat&gt; singles.",
+        'id="claim-c"',
+        'dir="auto">newstest14, single: BLEU</th><td>17.2 <span class="spread">± 0.6</span>',
         "Not drawn: there is one member.",
         "Help pages, permuted (SYNTHETIC) <strong",
         "Decodes: 1",

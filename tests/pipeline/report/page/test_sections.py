@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pipeline.metrics.cell import Cell
-from pipeline.report.claims import Claim, Side, Verdict
 from pipeline.report.names import decoder_name, measure_label
 from pipeline.report.page.browse import ordered_test_sets
-from pipeline.report.page.sections import HeaderCell, card_html, claim_lines, header_cells
+from pipeline.report.page.sections import HeaderCell, card_html, header_cells
 from pipeline.report.table import Heading, Table
 
 
@@ -46,21 +45,6 @@ def test_the_baseline_is_first_and_teacher_forced_sets_are_last() -> None:
     ]
     assert ordered_test_sets(cells, "nmt_ende") == ["newstest14", "MED", "CUT", "L-DEEN"]
     assert ordered_test_sets(cells, "asr") == []
-
-
-def test_a_verdict_is_shown_with_difference_test_sets_and_reason() -> None:
-    claim = Claim("A beats B.", "sec:x", (), ("nll",), Side(), Side())
-    decided = Verdict(
-        "c", claim, "nmt_ende", "holds", "EN-DE", ("a", "b"), "nll", 0.25, 0.1, 0.4, 2, 1, 0
-    )
-    undecided = Verdict("c", claim, "", "undecided", reason="task asr was not run")
-    first, second = claim_lines([decided, undecided])
-    assert (first.task, second.task) == ("EN-DE", "")
-    assert first.findings == [
-        "Difference 0.250 [0.100, 0.400] nats per token",
-        "2 test sets (a, b): 1 for and 0 against the claim, by their own intervals",
-    ]
-    assert second.findings == ["task asr was not run"]
 
 
 def test_a_heading_covers_empty_headings_below_it() -> None:
