@@ -22,6 +22,15 @@ from pipeline.run.test_set_kinds import KINDS_OF_TEST_SETS
 
 _SAMPLES = 3
 _MAX_SAMPLE_CHARACTERS = 160
+# Beginning of the name of a count -> what the card says if there is such a count.
+_NOTES = {
+    "synthetic_copies_of": "Copies are SYNTHETIC noise (data.copies): training sentences that are "
+    "repeated with one of their sides, or their side in a third language, as source and target. "
+    "They are trained on in addition to the sentences of train. Subwords are learnt without them.",
+    "train_untranslated": "Training pairs with the same text on both sides are kept "
+    "(data.untranslated), unless another such pair has the same text. train_untranslated counts "
+    "those that are trained on.",
+}
 _CORPUS_COLUMNS = ("Corpus", "Licence", "Domain", "Packages")
 
 
@@ -41,6 +50,10 @@ def text_subsets(parallel: ParallelData) -> list[TextSubset]:
     subsets = []
     if text.train and parallel.train:
         subsets.append(_subset(text.train, "train", parallel.train))
+        for kind, copies in parallel.copies.items():
+            subsets.append(
+                _subset(text.train, f"train, copies of the {kind} side (SYNTHETIC)", copies)
+            )
     subsets.append(_subset(text.dev or text.main, "dev", parallel.dev))
     if parallel.test:
         subsets.append(_subset(text.test or text.main, "test", parallel.test))
@@ -139,6 +152,11 @@ def text_card(
         "sets. Of the user's own text, texts_escaped_LANGUAGE counts the texts whose Moses escapes "
         "are undone, and texts_subwords_LANGUAGE and texts_tokenised_LANGUAGE those that are cut "
         "into subwords or tokenised.",
+        *(
+            note
+            for count, note in _NOTES.items()
+            if any(name.startswith(count) for name in counts.get("split", ()))
+        ),
         _text_counts(counts),
         "## Samples",
     ]

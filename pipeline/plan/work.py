@@ -156,6 +156,9 @@ def _prepare(config: PipelineConfig) -> Work:
         n_sentence = data.train_sentences or (_HELP_SENTENCES if is_help else paper.sentences)
         if data.units.name != "learnt":  # no training data
             n_sentence = data.test_sentences
+        else:
+            copies = data.copies
+            n_sentence += round(n_sentence * (copies.source + copies.target + copies.third))
         bytes_per_word = _TEXT_BYTES_PER_WORD
     seconds = n_sentence / _PREPARED_SENTENCES_PER_SECOND
     return Work("prepare", (seconds,), n_sentence * n_word * bytes_per_word, 2**30)

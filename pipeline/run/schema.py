@@ -72,6 +72,15 @@ class UnitsConfig:
 
 
 @dataclass
+class CopiesConfig:
+    """Shares of the training sentences that are repeated with one text on both sides."""
+
+    source: float = within(0, 1)
+    target: float = within(0, 1)
+    third: float = within(0, 1)
+
+
+@dataclass
 class DataConfig:
     """The corpus, and how it is cleaned, split and cut into subwords."""
 
@@ -99,6 +108,8 @@ class DataConfig:
     train_sentences: int | None = rule(
         "null or at least 1", lambda value: value is None or value >= 1
     )
+    copies: CopiesConfig = field(default_factory=CopiesConfig)
+    untranslated: str = one_of("drop", "keep")
     near_duplicate_jaccard: float = rule("in (0, 1]", lambda value: 0 < value <= 1)
     vocabulary_size: int = at_least(64)
     units: UnitsConfig = field(default_factory=UnitsConfig)

@@ -19,6 +19,7 @@ from pipeline.errors import ConfigError
 from pipeline.run.extras import extras_named
 from pipeline.run.relations import check_relations, name_own_corpora
 from pipeline.run.schema import (
+    CopiesConfig,
     DataConfig,
     DecodeConfig,
     DumpConfig,
@@ -39,6 +40,7 @@ __all__ = [
     "IS_CHECKOUT",
     "MACHINE_KEYS",
     "ROOT",
+    "CopiesConfig",
     "DataConfig",
     "DecodeConfig",
     "DumpConfig",

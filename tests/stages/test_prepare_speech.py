@@ -169,13 +169,22 @@ def test_librispeech_folder_is_prepared(write_audio: WriteAudio, tmp_path: Path)
 
 
 def test_vocabulary_size_is_refused_before_test_sets_are_read(
-    write_audio: WriteAudio, tmp_path: Path
+    write_audio: WriteAudio, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The log says first that speech has no copies, which an experiment may set for all tasks."""
+    caplog.set_level("INFO")
     overrides = _user_speech(tmp_path, write_audio)
     overrides += ["data.speech.unit_kind=bpe", f"data.speech.test='{tmp_path / 'absent'}'"]
     for size in (40, 5000):
         with pytest.raises(ConfigError, match=rf"^data\.speech\.vocabulary_size: .*got {size}"):
-            prepare(_settings(tmp_path / "out", *overrides, f"data.speech.vocabulary_size={size}"))
+            prepare(
+                _settings(
+                    tmp_path / "out",
+                    *overrides,
+                    *("data.copies.source=0.5", f"data.speech.vocabulary_size={size}"),
+                )
+            )
+    assert "data.copies has no effect" in caplog.text
 
 
 def test_bad_audio_keeps_its_row_in_a_test_set_and_is_dropped_from_training(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,17 @@ from pipeline.data.speech.sets import SpeechSource, make_speech_sets
 from pipeline.data.task_subwords import OwnSubwords, Words, write_learnt_model
 from pipeline.run.settings import PipelineConfig, TaskConfig
 
+_log = logging.getLogger(__name__)
+
 
 def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str, Any]]:
     """Fill the folder of a speech task; returns its data card, and facts for its manifest.
 
     With `data.units` own, there are neither subwords nor a training set, and sets hold waveforms.
     """
-    task, speech = config.task, config.data.speech
+    task, speech, copies = config.task, config.data.speech, config.data.copies
+    if copies.source or copies.target or copies.third:
+        _log.info("data.copies has no effect: a spoken source is no text that could be copied")
     source = SpeechSource(config.data, config.seed, task.source_language)
     # Before the test sets are downloaded or synthesised, so that an unsuitable size stops early.
     model = learn_speech_subwords(speech, source.train) if source.is_trained_on else Words()

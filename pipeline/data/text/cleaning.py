@@ -47,7 +47,9 @@ class CleaningRules:
     """Limits of cleaning.
 
     `min_words`, `max_words`: of the pivot side, which also identifies duplicates. `languages`:
-    tells texts in a wrong language, if given. Words are those of `count_words`.
+    tells texts in a wrong language, if given. `keeps_untranslated`: the rules `untranslated` and
+    `other_language` do not apply to two sides that are the same text. Words are those of
+    `count_words`.
     """
 
     pivot: str
@@ -57,6 +59,7 @@ class CleaningRules:
     max_length_ratio: float
     length_allowance_words: int
     languages: LanguageProfile | None = None
+    keeps_untranslated: bool = False
 
 
 def clean(
@@ -147,8 +150,13 @@ def _judged(
     seen = SeenTexts()
     for sentence in sentences:
         rule = broken_rule(sentence.text, rules)
-        if rule is None and not seen.add(sentence.text[rules.pivot].casefold()):
-            rule = "duplicate"
+        if rule is None:
+            text = sentence.text[rules.pivot].casefold()
+            # So that an untranslated pair takes the place of no translated one.
+            if rules.keeps_untranslated and is_untranslated(sentence.text):
+                text += "\n"
+            if not seen.add(text):
+                rule = "duplicate"
         yield sentence, rule
 
 
@@ -169,13 +177,18 @@ def broken_rule(text: dict[str, str], rules: CleaningRules) -> str | None:
     lengths = sorted(map(_length_words, text.values(), words.values()))
     if lengths[-1] > rules.max_length_ratio * lengths[0] + rules.length_allowance_words:
         return "length_ratio"
-    if len({side.casefold() for side in text.values()}) < len(text):
-        return "untranslated"
+    if is_untranslated(text):
+        return None if rules.keeps_untranslated else "untranslated"
     if rules.languages is not None:
         for language, side_words in words.items():
             if rules.languages.is_other_language(side_words, language):
                 return "other_language"
     return None
+
+
+def is_untranslated(text: Mapping[str, str]) -> bool:
+    """Tell whether two sides are the same text, apart from upper and lower case."""
+    return len({side.casefold() for side in text.values()}) < len(text)
 
 
 def _length_words(text: str, pieces: list[str]) -> int:
@@ -213,10 +226,12 @@ class SeenTexts:
     def __len__(self) -> int:
         return self._count
 
+    def __contains__(self, text: str) -> bool:
+        return bool(self._slots[self._slot(_code(text))])
+
     def add(self, text: str) -> bool:
         """Add a text, and tell whether it was new."""
-        # 0 marks an empty slot.
-        code = int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) or 1
+        code = _code(text)
         slot = self._slot(code)
         if self._slots[slot]:
             return False
@@ -241,6 +256,11 @@ class SeenTexts:
         for code in codes:
             if code:
                 self._slots[self._slot(code)] = code
+
+
+def _code(text: str) -> int:
+    """Return the hash of a text; never 0, which marks an empty slot."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) or 1
 
 
 # Wrong languages

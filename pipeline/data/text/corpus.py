@@ -126,6 +126,10 @@ class SpooledSentences:
                 page, *sides = json.loads(line)
                 yield AlignedSentence(page, dict(zip(self.languages, sides, strict=True)))
 
+    def beside(self, name: str, languages: list[str]) -> SpooledSentences:
+        """Return sentences of their own in another file of the same folder."""
+        return SpooledSentences(self._path.with_suffix(f".{name}.jsonl"), languages)
+
     def write(self, sentences: Iterable[AlignedSentence]) -> None:
         """Replace the content of the file."""
         self._count, self._chosen = 0, None
@@ -196,7 +200,7 @@ class _Page:
         """Add sentences; beyond the limit, keep those with the first hashes, in order."""
         self.sentences += sentences
         if limit is not None and len(self.sentences) > limit:
-            order = [_hash(seed, *sentence.text.values()) for sentence in self.sentences]
+            order = [seeded_hash(seed, *sentence.text.values()) for sentence in self.sentences]
             first = heapq.nsmallest(limit, range(len(order)), key=order.__getitem__)
             self.n_over_limit += len(order) - limit
             self.sentences = [self.sentences[index] for index in sorted(first)]
@@ -214,7 +218,7 @@ def _first_pages(
     for name, content in groupby(sentences, key=lambda row: row.page):
         if name not in pages:
             pages[name] = _Page([])
-            heapq.heappush(heap, (-_hash(seed, name), name))
+            heapq.heappush(heap, (-seeded_hash(seed, name), name))
         page = pages[name]
         n_held -= len(page.sentences)
         page.add(content, limit, seed)
@@ -226,5 +230,6 @@ def _first_pages(
     return [pages[name] for _, name in sorted(heap, reverse=True)]
 
 
-def _hash(seed: int, *texts: str) -> int:
+def seeded_hash(seed: int, *texts: str) -> int:
+    """Return the hash that orders texts in a way that depends on the seed only."""
     return int.from_bytes(hashlib.sha256(":".join([str(seed), *texts]).encode()).digest())

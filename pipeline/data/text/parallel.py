@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipeline.data.task_subwords import is_imported
 from pipeline.data.text.cleaning import (
     CleaningRules,
     NearDuplicates,
     clean,
+    is_untranslated,
     learn_profile,
     strictest_rule,
     warn_if_most_is_dropped,
 )
+from pipeline.data.text.copies import ThirdSides, make_copies, third_language
 from pipeline.data.text.corpus import (
     AlignedSentence,
     Corpus,
@@ -49,7 +51,7 @@ class ParallelData:
     """The sentences of each set, the corpora that they are from, and the counts of each step.
 
     `own`: name -> sentences of a test set that has a corpus of its own. `absent`: name -> why there
-    is no such set.
+    is no such set. `copies`: kind -> texts that are trained on with the same text on both sides.
     """
 
     text: TaskText
@@ -59,6 +61,7 @@ class ParallelData:
     own: dict[str, OwnSentences]
     absent: dict[str, str]
     counts: dict[str, Counts]
+    copies: Mapping[str, SpooledSentences] = field(default_factory=dict)
 
 
 def make_parallel_data(
@@ -68,10 +71,14 @@ def make_parallel_data(
 
     Held-out sentences have all of `languages` and of the shared languages that the text has.
     `train` stays empty if subwords are imported, since nothing is trained. Raises DataError if a
-    set would be empty or a file is malformed, and MachineError if a corpus is not available.
+    set would be empty or a file is malformed, MachineError if a corpus is not available, and
+    ConfigError if the text cannot give the copies of `data.copies`.
     """
     pair = (task.source_language, task.target_language)
     text = read_task_text(data, pair, languages)
+    corpus = None if is_imported(data) else text.train
+    third = third_language(corpus, pair) if corpus is not None and data.copies.third else None
+    copies: dict[str, SpooledSentences] = {}
     counts: dict[str, Counts] = {}
     if text.train and text.train.counts:
         counts["read_train"] = dict(text.train.counts)
@@ -90,18 +97,35 @@ def make_parallel_data(
     counts |= {f"set_{name}": test_set.counts for name, test_set in own.items()}
     sets: dict[str, Sized] = {"test": held_out.test} if n_test else {}
     sets["dev"] = held_out.dev
-    if text.train is not None and not is_imported(data):
+    if corpus is not None:
         sets["train"] = train
-        pair_rules = replace(rules, pivot=rules.pivot if rules.pivot in pair else pair[0])
-        kept_away = [sentence for test_set in own.values() for sentence in test_set.sentences]
-        near_duplicates = _near_duplicates(
-            pair, [*held_out.test, *held_out.dev, *kept_away], data.near_duplicate_jaccard
+        pair_rules = replace(
+            rules,
+            pivot=rules.pivot if rules.pivot in pair else pair[0],
+            keeps_untranslated=data.untranslated == "keep",
         )
-        _fill(train, text.train, pair_rules, held_out.pages, near_duplicates, counts)
+        kept_away = [sentence for test_set in own.values() for sentence in test_set.sentences]
+        kept_away += [*held_out.test, *held_out.dev]
+        near_duplicates = _near_duplicates(pair, kept_away, data.near_duplicate_jaccard)
+        _fill(train, corpus, pair_rules, held_out.pages, near_duplicates, counts)
         n_distinct = len(train)
         if data.train_sentences is not None:
             train.choose(data.train_sentences, seed)
         counts["split"]["train_dropped_over_train_sentences"] = n_distinct - len(train)
+        if pair_rules.keeps_untranslated:
+            counts["split"]["train_untranslated"] = sum(
+                is_untranslated(sentence.text) for sentence in train
+            )
+        third_sides = None
+        if third is not None:
+            (held_out_sides,) = _near_duplicates(
+                [third], kept_away, data.near_duplicate_jaccard
+            ).values()
+            third_sides = ThirdSides(third, corpus, train, rules, held_out_sides)
+        copies = make_copies(data.copies, pair, train, third_sides, seed)
+        counts["split"] |= {
+            f"synthetic_copies_of_{kind}": len(sentences) for kind, sentences in copies.items()
+        }
     split = counts.setdefault("split", {})
     split["held_out_pages"] = len(held_out.pages)
     split["held_out_over_max_sentences_per_page"] = held_out.n_over_page_limit
@@ -109,7 +133,7 @@ def make_parallel_data(
     for step, numbers in counts.items():
         _log.info("%s: %s", step, ", ".join(f"{name} {n}" for name, n in numbers.items()))
     _refuse_empty_sets(data, text, sets, rules, counts)
-    return ParallelData(text, train, held_out.dev, held_out.test, own, absent, counts)
+    return ParallelData(text, train, held_out.dev, held_out.test, own, absent, counts, copies)
 
 
 def _has_held_out_set(task: TaskConfig) -> bool:
@@ -181,14 +205,14 @@ def _own_sets(
 
 
 def _near_duplicates(
-    pair: tuple[str, str], held_out: list[AlignedSentence], jaccard: float
+    languages: Iterable[str], held_out: list[AlignedSentence], jaccard: float
 ) -> dict[str, NearDuplicates]:
-    """Return an index of the held-out text in each language of the pair: sources and references."""
+    """Return an index of the held-out text in each language: sources and references."""
     return {
         language: NearDuplicates(
             [sentence.text[language] for sentence in held_out if language in sentence.text], jaccard
         )
-        for language in pair
+        for language in languages
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -115,8 +116,13 @@ def _write_splits(
     def cut(sentences: Iterable[AlignedSentence], language: str) -> Iterator[list[str]]:
         return (models[language].subwords(sentence.text[language]) for sentence in sentences)
 
-    for split, sentences in (("train", parallel.train), ("valid", parallel.dev)):
-        write_split(folder, split, pair, (cut(sentences, pair[0]), cut(sentences, pair[1])))
+    def copied(language: str) -> Iterator[list[str]]:
+        sentences = chain.from_iterable(parallel.copies.values())
+        return (models[language].subwords(text) for _, side in sentences for text in side.values())
+
+    source, target = (chain(cut(parallel.train, side), copied(side)) for side in pair)
+    write_split(folder, "train", pair, (source, target))
+    write_split(folder, "valid", pair, (cut(parallel.dev, pair[0]), cut(parallel.dev, pair[1])))
 
 
 def _set_counts(

@@ -85,6 +85,7 @@ def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
         ("ensemble.seeds=[1,2,3,4,5,6,7,8]", "train"),
         ("ensemble.seeds=[1,2,3,4,5,6,7,8]", "decode"),
         ("decode.beam=10", "decode"),
+        ("data.copies={source: 0.2, target: 0.2, third: 0}", "prepare"),
         ("metrics.resamples=2000", "metrics"),
         ("uncertainty.temperature=[1,2,5,10,20,50]", "uncertainty"),
     ],

@@ -19,6 +19,8 @@ from tests.composed_settings import composed_settings
 @pytest.mark.parametrize(
     ("override", "words"),
     [
+        ("data.copies.target=1.5", ["data.copies.target: must be in [0, 1] (got 1.5)."]),
+        ("data.untranslated=some", ["data.untranslated: must be one of drop, keep (got some)."]),
         ("data.near_duplicate_jaccard=1.5", ["must be in (0, 1] (got 1.5)."]),
         ("data.max_words=1", ["data.min_words: must be at most data.max_words=1 (got 3)."]),
         ("uncertainty.beam=[1,0]", ["uncertainty.beam", "whole number of at least 1", "[1, 0]"]),

@@ -74,6 +74,18 @@ def test_each_rule_drops_and_counts(rule: str, en: str, de: str) -> None:
     assert sum(counts.values()) == 2  # one read, one dropped
 
 
+def test_untranslated_pairs_are_kept_on_request_and_take_the_place_of_no_translation() -> None:
+    untranslated = _sentence("the house is there", "The house is there")
+    translated = _sentence("the house is there", "das Haus ist dort")
+    pairs = [untranslated, translated, untranslated, translated]
+    assert clean(pairs, LENGTH)[0] == [translated]
+    kept, counts = clean(pairs, replace(LENGTH, keeps_untranslated=True))
+    assert kept == [untranslated, translated]
+    assert counts["dropped_duplicate"] == 2
+    two_words = _sentence("the house", "the house")
+    assert clean([two_words], replace(LENGTH, keeps_untranslated=True))[0] == []
+
+
 _OPEN_DOOR = "The door of the house is open today."
 _IN_OTHER_SCRIPTS = {
     "zh": "今天房子的门是开着的。",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ RULES: dict[str, Any] = {
     "max_length_ratio": 2.2,
     "length_allowance_words": 3,
     "train_sentences": None,
+    "copies": config.CopiesConfig(0.0, 0.0, 0.0),
+    "untranslated": "drop",
 }
 
 
@@ -203,6 +206,32 @@ def test_units_of_a_memory_that_lack_a_language_of_the_task_are_counted_and_name
     assert len(warnings) == 2
     assert "the rule all_languages dropped 22 of 40 sentences" in warnings[0]
     assert "'de: Das ist Satz 18 / en_US: (no text)'" in warnings[0]
+
+
+def test_kept_untranslated_pairs_are_trained_on_and_change_no_held_out_set(tmp_path: Path) -> None:
+    """Some are on held-out pages, and one is near a held-out sentence."""
+    translated = [
+        (f"the word {a} of line {b} here", f"das Wort {a} der Zeile {b} hier")
+        for a in "abcdef"
+        for b in "abcdef"
+    ]
+    names = [(f"Apache {name} Foundation Licence",) * 2 for name in ("Uno", "Due", "Tre")]
+    pairs = [*translated[:20], *names[:2], *translated[20:], *names[1:]]
+    for side, language in enumerate(("en", "de")):
+        (tmp_path / f"mine.{language}").write_text("".join(f"{row[side]}\n" for row in pairs))
+    data = {}
+    for choice in ("drop", "keep"):
+        settings = replace(_own_text(tmp_path, tmp_path / "mine", 3), untranslated=choice)
+        train = SpooledSentences(tmp_path / f"{choice}.jsonl", ["de", "en"])
+        data[choice] = make_parallel_data(settings, _task("de"), {"en", "de"}, 0, train)
+    drop, keep = data["drop"], data["keep"]
+    assert (drop.test, drop.dev) == (keep.test, keep.dev)
+    natural = [row for row in keep.train if row.text["en"] == row.text["de"]]
+    assert [row.text["en"] for row in natural] == [name for name, _ in names]
+    assert [row for row in keep.train if row not in natural] == list(drop.train)
+    assert keep.counts["split"]["train_untranslated"] == 3
+    assert "train_untranslated" not in drop.counts["split"]
+    assert drop.counts["clean_train"]["dropped_untranslated"] == 4
 
 
 _NO_DIGITS = str.maketrans("0123456789", "ghijklmnop")
