@@ -11,12 +11,14 @@ import yaml
 from pipeline import tracking
 from pipeline.metrics.evaluation import read_draws, read_replicates
 from pipeline.metrics.given_results import results_of_tasks
+from pipeline.report.best import mark_best
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
 from pipeline.report.claims import Claim, write_claims
 from pipeline.report.dataset_tables import dataset_tables, read_descriptions
 from pipeline.report.formats import write_tables
 from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
+from pipeline.report.paper_numbers import TABLE_NUMBERS
 from pipeline.report.paper_tables import is_about, paper_table
 from pipeline.report.verdicts import verdicts
 from pipeline.run.application import run
@@ -53,13 +55,16 @@ def _write(config: PipelineConfig, tasks: list[str]) -> None:
     added_tables = implementations(report.tables, "report.tables")
     claim_groups = implementations(report.claims, "report.claims")
     of_paper = [paper_table(label, index) for label in report.paper_tables]
+    descriptions = read_descriptions(root / "prepare", tasks)
     tables_of_run = [
         *(table for table in of_paper if is_about(table, tasks)),
-        *dataset_tables(read_descriptions(root / "prepare", tasks), index),
+        *dataset_tables(descriptions, index),
         *tables_beyond_paper(added_tables, cells),
     ]
-    all_tables = [table for table in tables_of_run if table.rows]
-    left_out = [table.label for table in (*of_paper, *tables_of_run) if table not in all_tables]
+    tables_of_run.sort(key=lambda table: table.number or len(TABLE_NUMBERS) + 1)
+    all_tables = [mark_best(table, draws) for table in tables_of_run if table.rows]
+    made = {table.label for table in all_tables}
+    left_out = [table.label for table in (*of_paper, *tables_of_run) if table.label not in made]
     if left_out:
         _log.info(
             "not made, since nothing in this run belongs there: %s",

@@ -121,7 +121,7 @@ def text_card(
         "## Corpora",
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in subsets)),
         "## Sizes",
-        "In the layout of the paper's table of data sets (apn-tab:nmt). Words are split at white "
+        "In the layout of the paper's table of data sets (Table 7). Words are split at white "
         "space. In scripts without spaces between words, two letters (East Asia) or three (South "
         "East Asia, Tibet) count as a word.",
         _table(
@@ -187,7 +187,7 @@ def speech_card(
         "A corpus marked SYNTHETIC is no recording of a person.",
         _table(_CORPUS_COLUMNS, _corpus_rows(subset.corpus for subset in sets)),
         "## Sizes",
-        "In the layout of the paper's table of speech corpora (apn-tab:asr), of the utterances "
+        "In the layout of the paper's table of speech corpora (Table 6), of the utterances "
         "that have sound. Utterances of one group, such as those of one speaker, tend to share "
         "errors.",
         _table(

@@ -10,11 +10,11 @@ import pandas as pd
 from pipeline.errors import ConfigError
 from pipeline.metrics.calibration import LEVELS
 from pipeline.metrics.cell import NO_REFERENCE, Cell, Key
+from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
-from pipeline.report.layouts import BEST_NOTE
 from pipeline.report.names import MODELS, measure_header
 from pipeline.report.paper_numbers import paper_columns
-from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.report.table import Heading, Row, Table, TableCell
 
 _TOKEN_RATE = "token_error_rate_percent"
 # What is to be detected -> (suffix of the measures' names, column of its base rate).
@@ -71,7 +71,7 @@ def copy_through(cells: pd.DataFrame) -> Table:
         previous_task = key.task
     return Table(
         "beyond:copy-through",
-        "Copy-through: percentage of the source's words that the translation repeats",
+        "Copied words: share of the source's words that the translation repeats, in %",
         ((Heading("Task"), Heading("Test set"), *(Heading(name) for name in MODELS.values())),),
         tuple(rows),
         (
@@ -97,7 +97,7 @@ def calibration(cells: pd.DataFrame) -> Table:
     labels = (Heading("Task"), Heading("Test set"), Heading("Level"))
     return Table(
         "beyond:calibration",
-        "Expected calibration error (ECE) in percent",
+        "Expected calibration error (ECE) in %",
         ((*labels, *(Heading(name) for name in MODELS.values())),),
         tuple(rows),
         (
@@ -126,12 +126,12 @@ def token_error_detection(cells: pd.DataFrame) -> Table:
             ]
             base_rate = TableCell(index.cell(key._replace(column=base)))
             labels = (index.label(key.task), key.test_set, key.ensemble, target)
-            rows.append(Row(labels, (*mark_best(detection), base_rate), rule))
+            rows.append(Row(labels, (*competing(detection), base_rate), rule))
             rule = False
     groups, names = measure_header(("Task", "Test set", "Ensemble", "Detected"), measures, "1")
     return Table(
         "beyond:token-error-detection",
-        "Detection of wrong tokens, wrong words and missing words: average precision in percent",
+        "Detection of wrong tokens, wrong words and missing words: AUPR in %",
         ((*groups, Heading("")), (*names, Heading("Base rate, %"))),
         tuple(rows),
         (
@@ -148,7 +148,7 @@ def sentence_rules(cells: pd.DataFrame) -> Table:
     """Table of the points that each released rule adds to the prediction rejection ratio."""
     return _rules_table(
         "beyond:released-rules",
-        "Effect of the released code's rules on the prediction rejection ratio, in points",
+        "Effect of the released code's rules on PRR, in points",
         _measures_of("tab:sequence-error-detection"),
         "prr",
         CellIndex(cells),
@@ -159,7 +159,7 @@ def token_rules(cells: pd.DataFrame) -> Table:
     """Table of the points that the released rule adds to token-level average precision."""
     return _rules_table(
         "beyond:released-token-rules",
-        "Effect of the released code's rule on token-level average precision, in points",
+        "Effect of the released code's rule on AUPR of tokens, in points",
         _measures_of("tab-apn:token-error-detection-prex"),
         "aupr",
         CellIndex(cells),

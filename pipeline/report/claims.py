@@ -44,7 +44,7 @@ class Claim:
     settings, with the largest B of each test set. `family` restricts them to tasks of translation
     or speech, and `test_sets` to some test sets, unless empty. The claim is also tested on test
     sets and tasks that the paper does not have, in the same settings, unless `test_sets` names
-    some. `source` is the place in the paper where the claim is made.
+    some. `source` is the place in the paper where the claim is made, such as `Table 1`.
     """
 
     statement: str

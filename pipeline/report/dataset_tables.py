@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.report.cells import CellIndex
+from pipeline.report.paper_numbers import TABLE_NUMBERS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import Artifact
 
@@ -87,7 +88,8 @@ def _table_label(task: str, subset: Subset) -> str:
 def _table(label: str, rows: list[Row]) -> Table:
     layout = _LAYOUTS[label]
     header = ("Task", *layout.labels.values(), *layout.numbers.values())
-    return Table(label, layout.title, (tuple(Heading(name) for name in header),), tuple(rows))
+    headings = (tuple(Heading(name) for name in header),)
+    return Table(label, layout.title, headings, tuple(rows), number=TABLE_NUMBERS[label])
 
 
 def _row(task: str, subset: Subset, labels: tuple[str, ...], layout: _Layout, *, rule: bool) -> Row:

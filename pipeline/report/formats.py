@@ -42,7 +42,7 @@ _LATEX_PACKAGES = "% Needs the packages amsfonts, booktabs and graphicx."
 # A table shrinks to the width of the text, and then to the height that leaves room for its notes.
 _LATEX_FITTED = "%\n".join(
     (
-        r"\resizebox*{!}{\ifdim\totalheight>0.7\textheight 0.7\textheight\else\totalheight\fi}{",
+        r"\resizebox*{!}{\ifdim\totalheight>0.68\textheight 0.68\textheight\else\totalheight\fi}{",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
     )
 )
@@ -140,19 +140,27 @@ def markdown(table: Table, beside_paper: bool) -> str:
         ]
         for row in table.rows
     ]
-    interval = " [95 % interval]" if table.has_interval else ""
-    paper = " (the paper's number)" if beside_paper and table.has_paper else ""
     lines = [
-        f"### {escape_markdown(table.title)}",
+        f"### {escape_markdown(table.caption)}",
         "",
         markdown_table([escape_markdown(text) for text in headings], rows, table.n_label),
         "",
-        f"`{table.label}`. Ours{interval}{paper}.",
+        _explanation(table, beside_paper),
         "",
     ]
     lines += [f"- ({mark}) {escape_markdown(reason)}" for reason, mark in reasons.items()]
     lines += [f"- {escape_markdown(note)}" for note in table.footnotes]
     return "\n".join(lines) + "\n"
+
+
+def _explanation(table: Table, beside_paper: bool) -> str:
+    """What a cell holds, which table of the paper this one is like, and its name in results.csv."""
+    sentences = [] if table.number is None else [f"As in Table {table.number} of the paper."]
+    interval = " [95 % interval]" if table.has_interval else ""
+    paper = " (the paper's number)" if beside_paper and table.has_paper else ""
+    if interval or paper:
+        sentences.append(f"Each cell: ours{interval}{paper}.")
+    return " ".join([*sentences, f"In results.csv: `{table.label}`."])
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_left: int) -> str:
@@ -226,11 +234,14 @@ def latex(table: Table, beside_paper: bool) -> str:
         content += r", 95\,\% interval"
     if beside_paper and table.has_paper:
         content += ", (the paper's number)"
+    caption = f"{escape_latex(table.title)}. "
+    if table.number is not None:
+        caption += f"As in Table {table.number} of the paper. "
     lines = [
         _LATEX_PACKAGES,
         rf"\begin{{{environment}}}[!t]",
         r"\centering",
-        rf"\caption{{{escape_latex(table.title)}. Each cell: {content}.}}\label{{{table.label}}}",
+        rf"\caption{{{caption}Each cell: {content}.}}\label{{{table.label}}}",
         _LATEX_FITTED,
         rf"\begin{{tabular}}{{{'l' * table.n_label}{'c' * n_value}}}",
         r"\toprule",

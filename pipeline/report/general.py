@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell
+from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
-from pipeline.report.layouts import BEST_NOTE
 from pipeline.report.names import METRICS, decoder_name, measure_header
 from pipeline.report.paper_numbers import is_beyond_paper, paper_columns
-from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.store import SEARCHES
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
 
@@ -47,7 +47,7 @@ def performance(cells: pd.DataFrame) -> Table:
             if of == task
         } | {key.metric: key for key in keys}
         columns = [
-            mark_best(
+            competing(
                 [
                     TableCell(index.cell(key._replace(ensemble=ensemble, hypotheses=hypotheses)))
                     for ensemble, hypotheses in models
@@ -64,7 +64,7 @@ def performance(cells: pd.DataFrame) -> Table:
     headings = ("Task", "Test set", "Model", *(METRICS.get(metric, metric) for metric in metrics))
     return Table(
         "beyond:performance",
-        "Predictive performance on test sets beyond the paper",
+        "Predictive performance on further test sets",
         (tuple(Heading(text) for text in headings),),
         tuple(rows),
         (_BEST_OF_SET, *([] if METRICS.keys() >= {*metrics} else [_OWN_METRICS])),
@@ -76,8 +76,7 @@ def sentence_error_detection(cells: pd.DataFrame) -> Table:
     index = CellIndex(cells)
     return _detection_table(
         "beyond:sentence-error-detection",
-        "Sentence-level error detection on test sets beyond the paper: prediction rejection ratio "
-        "(PRR) in percent",
+        "Sentence error detection on further test sets: PRR in %",
         [cell for cell in _cells_beyond_paper(index) if cell.metric == "prr"],
         paper_columns("tab:sequence-error-detection"),
         ("ensemble", "hypotheses"),
@@ -90,8 +89,7 @@ def ood_detection(cells: pd.DataFrame) -> Table:
     index = CellIndex(cells)
     return _detection_table(
         "beyond:ood-detection",
-        "Out-of-domain (OOD) detection of test sets beyond the paper: ROC-AUC in percent against "
-        "the in-domain test set",
+        "Out-of-domain detection of further test sets: ROC-AUC in %",
         [
             cell
             for cell in _cells_beyond_paper(index)
@@ -131,7 +129,7 @@ def own_measures(cells: pd.DataFrame) -> Table:
     names = ("Task", "Test set", "Model", "Detected", "T", "B", "Length norm.")
     return Table(
         "beyond:own-measures",
-        "Measures of the user: PRR and ROC-AUC in percent",
+        "Your own measures: PRR and ROC-AUC in %",
         (tuple(Heading(text) for text in (*names, *measures)),),
         tuple(rows),
     )
@@ -159,10 +157,10 @@ def _detection_table(
         shown = [
             TableCell(index.cell(key._replace(column=name))) for key in keys for name in measures
         ]
-        best = mark_best(shown)
+        rivals = competing(shown)
         for number, key in enumerate(keys):
             labels = (index.label(task), test_set, *(str(getattr(key, name)) for name in settings))
-            of_row = best[number * len(measures) : (number + 1) * len(measures)]
+            of_row = rivals[number * len(measures) : (number + 1) * len(measures)]
             rows.append(Row(labels, tuple(of_row), rule=bool(rows) and number == 0))
     names = ["Task", "Test set", *(_SETTINGS[name] for name in settings)]
     return Table(label, title, measure_header(names, measures, "B"), tuple(rows), (_BEST_OF_SET,))

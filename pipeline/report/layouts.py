@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.metrics.cell import COPY_THROUGH, Key
+from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import METRICS, measure_header, spans
 from pipeline.report.paper_numbers import PaperCell, PaperTable
-from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.report.table import Heading, Row, Table, TableCell
 
-BEST_NOTE = (
-    "Bold: the best value of the {group}, and all values within the 95 % interval of the best."
-)
 # These measures do not depend on T and B: they are shown in the first row of a test set only.
 _ONE_PER_TEST_SET = ("xbleu", "xwer", COPY_THROUGH)
 _HEADINGS = {
@@ -75,7 +73,7 @@ class MeasureLayout:
         )
 
     def _rows(self, paper: PaperTable, task: str, test_set: str, index: CellIndex) -> list[Row]:
-        """The rows of one test set; the best cells are marked across all of them."""
+        """The rows of one test set; the cells of all of them compete for the best value."""
         metrics = {key.column: key.metric for key in paper.keys}
         metrics |= dict.fromkeys(self.beyond, next(iter(metrics.values())))
         by_labels: dict[tuple[str, ...], list[TableCell | None]] = {}
@@ -90,9 +88,9 @@ class MeasureLayout:
                     for column, metric in metrics.items()
                 ]
         width = len(paper.columns)
-        best = mark_best([cell for cells in by_labels.values() for cell in cells[:width]])
+        rivals = competing([cell for cells in by_labels.values() for cell in cells[:width]])
         return [
-            Row(labels, (*best[row * width : (row + 1) * width], *cells[width:]))
+            Row(labels, (*rivals[row * width : (row + 1) * width], *cells[width:]))
             for row, (labels, cells) in enumerate(by_labels.items())
         ]
 
@@ -132,9 +130,9 @@ class PerformanceLayout:
             ]
             for key in columns
         ]
-        best = [mark_best(cells) for cells in cells_by_column]
+        columns_of_rivals = [competing(cells) for cells in cells_by_column]
         rows = [
-            Row((name,), tuple(cells[row] for cells in best))
+            Row((name,), tuple(cells[row] for cells in columns_of_rivals))
             for row, name in enumerate(self.models.values())
         ]
         headings = [

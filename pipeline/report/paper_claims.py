@@ -35,7 +35,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
     return {
         "ensembles_beat_singles": Claim(
             "An ensemble has better BLEU or WER than its single members.",
-            "tab:nmt-bleu-asr-wer",
+            "Table 1",
             _QUALITY,
             _BLEU_OR_WER,
             Side(),
@@ -43,7 +43,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "ensembles_beat_singles_in_nll": Claim(
             "An ensemble has a lower NLL than its single members.",
-            "tab:nmt-bleu-asr-wer",
+            "Table 1",
             _QUALITY,
             ("nll",),
             Side(),
@@ -52,7 +52,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "prex_beats_expr": Claim(
             "Combining members by PrEx (product of expectations) gives better BLEU or WER than by "
             "ExPr (expectation of products).",
-            "sec:experiments, Choice of Ensemble Combination",
+            "Section 4, choice of ensemble combination",
             _QUALITY,
             _BLEU_OR_WER,
             Side(),
@@ -60,7 +60,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "prex_beats_expr_in_nll": Claim(
             "Combining members by PrEx gives a lower NLL than by ExPr.",
-            "apn:predictive",
+            "Appendix C",
             _QUALITY,
             ("nll",),
             Side(),
@@ -68,7 +68,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "total_beats_knowledge_for_errors": Claim(
             "Total uncertainty detects sentence errors better than knowledge uncertainty.",
-            "sec:experiments, Sequence-level Error Detection",
+            "Section 4, sequence-level error detection",
             _ERRORS,
             ("prr",),
             Side(_TOTAL),
@@ -77,7 +77,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "joint_beats_chain_for_errors": Claim(
             "The joint-sequence estimate of total uncertainty (S-IW) detects sentence errors "
             "better than its chain-rule estimate (C-IW).",
-            "sec:experiments, Sequence-level Error Detection",
+            "Section 4, sequence-level error detection",
             _ERRORS,
             ("prr",),
             _mean("prex_entropy_s", "expr_entropy_s"),
@@ -85,7 +85,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "prex_measures_beat_expr_for_errors": Claim(
             "PrEx measures detect sentence errors better than ExPr measures.",
-            "sec:experiments, Sequence-level Error Detection",
+            "Section 4, sequence-level error detection",
             _ERRORS,
             ("prr",),
             _mean(*_TOTAL, *_KNOWLEDGE),
@@ -94,7 +94,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "prex_measures_beat_expr_on_expr_hypotheses": Claim(
             "PrEx measures detect sentence errors better than ExPr measures, also for hypotheses "
             "decoded with ExPr.",
-            "apn:rejection-curves, Additional Results",
+            "Appendix D, additional results",
             _ERRORS_EXPR,
             ("prr",),
             _mean(*_TOTAL, *_KNOWLEDGE),
@@ -103,7 +103,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "joint_rmi_is_best_knowledge_for_errors": Claim(
             "Joint-sequence RMI is the measure of knowledge uncertainty that detects sentence "
             "errors best.",
-            "sec:experiments, Sequence-level Error Detection",
+            "Section 4, sequence-level error detection",
             _ERRORS,
             ("prr",),
             Side(("prex_rmi_s",)),
@@ -111,7 +111,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "total_beats_knowledge_for_token_errors": Claim(
             "Total uncertainty detects token errors better than knowledge uncertainty.",
-            "sec:experiments, Token-level Error Detection",
+            "Section 4, token-level error detection",
             _TOKEN_ERRORS,
             ("aupr",),
             Side(("prex_entropy", "prex_score")),
@@ -120,7 +120,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "score_beats_entropy_for_token_errors": Claim(
             "The score of the realised token detects token errors better than the entropy of its "
             "position.",
-            "sec:experiments, Token-level Error Detection",
+            "Section 4, token-level error detection",
             _TOKEN_ERRORS,
             ("aupr",),
             _mean("prex_score", "expr_score"),
@@ -128,7 +128,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "rmi_is_best_knowledge_for_ood": Claim(
             "RMI is the measure of knowledge uncertainty that detects out-of-domain input best.",
-            "sec:experiments, Out-of-Domain input Detection; sec:conclusion",
+            "Section 4, out-of-domain input detection; Section 5",
             _OOD,
             ("roc_auc",),
             Side(_RMI),
@@ -137,7 +137,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "knowledge_beats_total_for_ood_in_translation": Claim(
             "In translation, knowledge uncertainty detects out-of-domain input better than total "
             "uncertainty.",
-            "sec:experiments, Out-of-Domain input Detection",
+            "Section 4, out-of-domain input detection",
             _OOD,
             ("roc_auc",),
             Side(_KNOWLEDGE),
@@ -147,7 +147,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "total_is_best_for_ood_in_speech": Claim(
             "In speech recognition, total uncertainty detects out-of-domain input better than "
             "knowledge uncertainty.",
-            "sec:experiments, Out-of-Domain input Detection",
+            "Section 4, out-of-domain input detection",
             _OOD,
             ("roc_auc",),
             Side(_TOTAL),
@@ -157,7 +157,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "copying_hides_total_uncertainty": Claim(
             "If the model copies its source (French and German input), total uncertainty is lower "
             "than for in-domain input: its ROC-AUC is below 50.",
-            "sec:experiments, Out-of-Domain input Detection",
+            "Section 4, out-of-domain input detection",
             _OOD,
             ("roc_auc",),
             50.0,
@@ -168,7 +168,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "knowledge_survives_forced_copying": Claim(
             "If the reference is a copy of the source, knowledge uncertainty still detects "
             "out-of-domain input better than total uncertainty.",
-            "apn:ood-detection, Teacher-forcing",
+            "Appendix F, teacher forcing",
             ("apn-tab:ood-detection-tf",),
             ("roc_auc",),
             Side(_KNOWLEDGE),
@@ -178,7 +178,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "whole_beam_helps_joint_rmi_for_ood": Claim(
             "Joint-sequence RMI over all hypotheses of the beam detects out-of-domain input better "
             "than over the 1-best hypothesis alone.",
-            "apn:calibration",
+            "Appendix G",
             _OOD,
             ("roc_auc",),
             Side(("prex_rmi_s",)),
@@ -187,7 +187,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "prex_knowledge_beats_expr_for_ood": Claim(
             "Mutual information and EPKL detect out-of-domain input better under PrEx than under "
             "ExPr.",
-            "sec:experiments, Out-of-Domain input Detection",
+            "Section 4, out-of-domain input detection",
             _OOD,
             ("roc_auc",),
             _mean(*_OTHER_KNOWLEDGE),
@@ -195,7 +195,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "higher_temperature_helps_ood_in_translation": Claim(
             "In translation, RMI detects out-of-domain input better with T = 10 than with T = 1.",
-            "apn:calibration",
+            "Appendix G",
             _OOD,
             ("roc_auc",),
             _mean(*_RMI, T="10"),
@@ -205,7 +205,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "higher_temperature_hurts_ood_in_speech": Claim(
             "In speech recognition, RMI detects out-of-domain input better with T = 1 than with "
             "T = 10.",
-            "apn:calibration",
+            "Appendix G",
             _OOD,
             ("roc_auc",),
             _mean(*_RMI, T="1"),
@@ -214,7 +214,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "length_norm_helps_errors": Claim(
             "Measures detect sentence errors better with length normalisation than without.",
-            "apn:length-norm",
+            "Appendix H",
             ("apn-tab:sequence-error-detection-noln",),
             ("prr",),
             _mean(*_TOTAL, *_KNOWLEDGE, length_norm="true"),
@@ -222,7 +222,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "length_norm_helps_ood": Claim(
             "Measures detect out-of-domain input better with length normalisation than without.",
-            "apn:length-norm",
+            "Appendix H",
             ("apn-tab:ood-detection-noln",),
             ("roc_auc",),
             _mean(*_TOTAL, *_KNOWLEDGE, length_norm="true"),
@@ -231,7 +231,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "rmi_beats_variances_for_ood": Claim(
             "RMI detects out-of-domain input better than the variance of the probability or the "
             "log-probability.",
-            "apn:xbleu",
+            "Appendix I",
             ("apn-tab:ood-detection-adhoc",),
             ("roc_auc",),
             Side(_RMI),
@@ -239,7 +239,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         ),
         "rmi_beats_cross_quality_for_ood": Claim(
             "RMI detects out-of-domain input better than X-BLEU and X-WER.",
-            "apn:xbleu",
+            "Appendix I",
             ("apn-tab:ood-detection-adhoc",),
             ("roc_auc",),
             Side(_RMI),
@@ -249,7 +249,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "checkpoints_beat_singles": Claim(
             "An ensemble of the checkpoints of one training run has better BLEU or WER than their "
             "average.",
-            "apn:ckpt-ens",
+            "Appendix J",
             _CHECKPOINT_QUALITY,
             _BLEU_OR_WER,
             Side(changes=_CHECKPOINT),
@@ -258,7 +258,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "random_init_beats_checkpoints": Claim(
             "An ensemble from several training runs has better BLEU or WER than an ensemble of the "
             "checkpoints of one training run.",
-            "apn:ckpt-ens",
+            "Appendix J",
             _CHECKPOINT_QUALITY,
             _BLEU_OR_WER,
             Side(changes=_RANDOM_INIT),
@@ -267,7 +267,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "checkpoints_beat_singles_nll": Claim(
             "An ensemble of the checkpoints of one training run has a lower NLL than their "
             "average.",
-            "apn:ckpt-ens",
+            "Appendix J",
             _CHECKPOINT_QUALITY,
             ("nll",),
             Side(changes=_CHECKPOINT),
@@ -276,7 +276,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "random_init_beats_checkpoints_nll": Claim(
             "An ensemble from several training runs has a lower NLL than an ensemble of the "
             "checkpoints of one training run.",
-            "apn:ckpt-ens",
+            "Appendix J",
             _CHECKPOINT_QUALITY,
             ("nll",),
             Side(changes=_RANDOM_INIT),
@@ -285,7 +285,7 @@ def claims_of_the_paper() -> dict[str, Claim]:
         "random_init_beats_checkpoints_for_ood": Claim(
             "An ensemble from several training runs detects out-of-domain input better than an "
             "ensemble of checkpoints, each with its best measure.",
-            "apn:ckpt-ens",
+            "Appendix J",
             ("tab-app:ood-detection-prex-cpt",),
             ("roc_auc",),
             Side((*_TOTAL, *_KNOWLEDGE), _RANDOM_INIT),
@@ -306,7 +306,7 @@ def claims_of_our_own() -> dict[str, Claim]:
         "exact_expr_helps_errors": Claim(
             "Under ExPr, exact mutual information and EPKL detect sentence errors better than the "
             "paper's forms.",
-            "our own, about eqn:token-mi-autoreg",
+            "our own, about Appendix A",
             _ERRORS,
             ("prr",),
             exact,
@@ -315,7 +315,7 @@ def claims_of_our_own() -> dict[str, Claim]:
         "exact_expr_helps_ood": Claim(
             "Under ExPr, exact mutual information and EPKL detect out-of-domain input better than "
             "the paper's forms.",
-            "our own, about eqn:token-mi-autoreg",
+            "our own, about Appendix A",
             _OOD,
             ("roc_auc",),
             exact,

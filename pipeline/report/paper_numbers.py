@@ -14,6 +14,30 @@ from pipeline.report.table import TableCell
 
 _FILE = Path(__file__).with_name("paper_results.csv")
 _Setting = tuple[str, str]  # (T, B)
+# Label of a table of the paper -> its number there.
+TABLE_NUMBERS = {
+    "tab:nmt-bleu-asr-wer": 1,
+    "tab:sequence-error-detection": 2,
+    "tab:token-error-detection": 3,
+    "tab:ood-detection": 4,
+    "tab:ood-detection-adhoc": 5,
+    "apn-tab:asr": 6,
+    "apn-tab:nmt": 7,
+    "tab-apn:nmt-bleu-nll": 8,
+    "tab-apn:asr-wer-nll": 9,
+    "apn-tab:sequence-error-detection-expr": 10,
+    "tab-apn:token-error-detection-prex": 11,
+    "tab-apn:token-error-detection-expr": 12,
+    "tab-app:ood-detection-prex": 13,
+    "tab-apn:ood-detection-expr": 14,
+    "apn-tab:ood-detection-tf": 15,
+    "apn-tab:sequence-error-detection-noln": 16,
+    "apn-tab:ood-detection-noln": 17,
+    "apn-tab:ood-detection-adhoc": 18,
+    "tab-apn:nmt-bleu-nll-cpt": 19,
+    "tab-apn:asr-wer-nll-cpt": 20,
+    "tab-app:ood-detection-prex-cpt": 21,
+}
 # The paper's tasks -> their families.
 FAMILIES = {"nmt_ende": "translation", "nmt_enfr": "translation", "asr": "speech"}
 

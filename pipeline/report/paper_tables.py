@@ -9,7 +9,7 @@ from pipeline.errors import ConfigError
 from pipeline.metrics.cell import COPY_THROUGH
 from pipeline.report.cells import CellIndex
 from pipeline.report.layouts import MeasureLayout, PerformanceLayout
-from pipeline.report.paper_numbers import paper_cells
+from pipeline.report.paper_numbers import TABLE_NUMBERS, paper_cells
 from pipeline.report.table import Table
 
 _COMBINATIONS = {
@@ -22,12 +22,13 @@ _KINDS = {
     ("checkpoint", "prex"): "Checkpoint ensemble, mean ± spread",
     ("random_init", "prex"): "Ensemble from random initialisations",
 }
-_OOD = "Out-of-domain (OOD) detection: ROC-AUC in percent against the in-domain test set"
-_HEURISTIC = f"{_OOD}, heuristic measures"
-_PRR = "Sentence-level error detection: prediction rejection ratio (PRR) in percent"
-_AUPR = "Token-level error detection: average precision in percent"
+# Each caption: what is shown, then how this table differs from similar ones, then the metric.
+_PRR = "Sentence error detection{}: PRR in %"
+_AUPR = "Token error detection{}: AUPR in %"
+_OOD = "Out-of-domain detection{}: ROC-AUC in %"
 _PREX = "Hypotheses decoded with PrEx, the product of expectations."
 _EXPR = "Hypotheses decoded with ExPr, the expectation of products."
+_AGAINST = "ROC-AUC compares each test set with the in-domain test set of its task."
 _COPIED = (
     "Copied share (not in the paper): the share of the source's words that the best hypothesis "
     "repeats. It is never set in bold.",
@@ -36,26 +37,44 @@ _TER = ("% TER: the share of tokens that are errors, which is the average precis
 _SET = ("task", "test_set")
 _IN_BEAM = (*_SET, "T", "B")
 
-_PERFORMANCE = PerformanceLayout(
-    "Predictive performance of single models and ensembles", _COMBINATIONS
+_TOKENS = ("test_set",)
+_WITH_COPIED = MeasureLayout(
+    _OOD.format(""), _IN_BEAM, (COPY_THROUGH,), (_PREX, _AGAINST, *_COPIED)
 )
-_CHECKPOINTS = PerformanceLayout("Predictive performance by kind of ensemble", _KINDS)
 LAYOUTS: dict[str, PerformanceLayout | MeasureLayout] = {
-    "tab:nmt-bleu-asr-wer": replace(_PERFORMANCE, with_own_metrics=True),
-    "tab:sequence-error-detection": MeasureLayout(_PRR, _SET, notes=(_PREX,)),
-    "tab:token-error-detection": MeasureLayout(_AUPR, ("test_set",), notes=(_PREX, *_TER)),
-    "tab:ood-detection": MeasureLayout(_OOD, _IN_BEAM, (COPY_THROUGH,), (_PREX, *_COPIED)),
-    "tab:ood-detection-adhoc": MeasureLayout(_HEURISTIC, _IN_BEAM),
-    "tab-apn:nmt-bleu-nll": _PERFORMANCE,
-    "tab-apn:asr-wer-nll": _PERFORMANCE,
-    "apn-tab:sequence-error-detection-expr": MeasureLayout(_PRR, _SET, notes=(_EXPR,)),
-    "tab-apn:token-error-detection-prex": MeasureLayout(_AUPR, ("test_set",), notes=(_PREX, *_TER)),
-    "tab-apn:token-error-detection-expr": MeasureLayout(_AUPR, ("test_set",), notes=(_EXPR, *_TER)),
-    "tab-app:ood-detection-prex": MeasureLayout(_OOD, _IN_BEAM, (COPY_THROUGH,), (_PREX, *_COPIED)),
-    "tab-apn:ood-detection-expr": MeasureLayout(_OOD, _IN_BEAM, notes=(_EXPR,)),
-    "apn-tab:ood-detection-tf": MeasureLayout(f"{_OOD}, teacher forcing", _SET),
+    "tab:nmt-bleu-asr-wer": PerformanceLayout(
+        "Predictive performance: BLEU, WER and NLL", _COMBINATIONS, with_own_metrics=True
+    ),
+    "tab:sequence-error-detection": MeasureLayout(_PRR.format(""), _SET, notes=(_PREX,)),
+    "tab:token-error-detection": MeasureLayout(_AUPR.format(""), _TOKENS, notes=(_PREX, *_TER)),
+    "tab:ood-detection": _WITH_COPIED,
+    "tab:ood-detection-adhoc": MeasureLayout(
+        _OOD.format(" by heuristic measures"), _IN_BEAM, notes=(_PREX, _AGAINST)
+    ),
+    "tab-apn:nmt-bleu-nll": PerformanceLayout(
+        "Predictive performance in translation", _COMBINATIONS
+    ),
+    "tab-apn:asr-wer-nll": PerformanceLayout(
+        "Predictive performance in speech recognition", _COMBINATIONS
+    ),
+    "apn-tab:sequence-error-detection-expr": MeasureLayout(
+        _PRR.format(" for ExPr hypotheses"), _SET, notes=(_EXPR,)
+    ),
+    "tab-apn:token-error-detection-prex": MeasureLayout(
+        _AUPR.format(" by all measures"), _TOKENS, notes=(_PREX, *_TER)
+    ),
+    "tab-apn:token-error-detection-expr": MeasureLayout(
+        _AUPR.format(" for ExPr hypotheses"), _TOKENS, notes=(_EXPR, *_TER)
+    ),
+    "tab-app:ood-detection-prex": replace(_WITH_COPIED, title=_OOD.format(", EN-FR")),
+    "tab-apn:ood-detection-expr": MeasureLayout(
+        _OOD.format(" for ExPr hypotheses"), _IN_BEAM, notes=(_EXPR, _AGAINST)
+    ),
+    "apn-tab:ood-detection-tf": MeasureLayout(
+        _OOD.format(" by teacher forcing"), _SET, notes=(_AGAINST,)
+    ),
     "apn-tab:sequence-error-detection-noln": MeasureLayout(
-        f"{_PRR}, with and without length normalisation",
+        _PRR.format(" with and without length normalisation"),
         (*_SET, "length_norm"),
         notes=(
             _PREX,
@@ -64,15 +83,25 @@ LAYOUTS: dict[str, PerformanceLayout | MeasureLayout] = {
         ),
     ),
     "apn-tab:ood-detection-noln": MeasureLayout(
-        f"{_OOD}, with and without length normalisation", (*_IN_BEAM, "length_norm"), notes=(_PREX,)
+        _OOD.format(" with and without length normalisation"),
+        (*_IN_BEAM, "length_norm"),
+        notes=(_PREX, _AGAINST),
     ),
-    "apn-tab:ood-detection-adhoc": MeasureLayout(_HEURISTIC, _IN_BEAM),
-    "tab-apn:nmt-bleu-nll-cpt": _CHECKPOINTS,
-    "tab-apn:asr-wer-nll-cpt": _CHECKPOINTS,
+    "apn-tab:ood-detection-adhoc": MeasureLayout(
+        _OOD.format(" by all heuristic measures"),
+        _IN_BEAM,
+        notes=(_PREX, _AGAINST),
+    ),
+    "tab-apn:nmt-bleu-nll-cpt": PerformanceLayout(
+        "Predictive performance in translation by kind of ensemble", _KINDS
+    ),
+    "tab-apn:asr-wer-nll-cpt": PerformanceLayout(
+        "Predictive performance in speech recognition by kind of ensemble", _KINDS
+    ),
     "tab-app:ood-detection-prex-cpt": MeasureLayout(
-        f"{_OOD}, by kind of ensemble",
+        _OOD.format(" by kind of ensemble"),
         (*_SET, "ensemble"),
-        notes=(_PREX, "The second column that the paper heads H is K (EPKL)."),
+        notes=(_PREX, _AGAINST, "The second column that the paper heads H is K (EPKL)."),
     ),
 }
 
@@ -89,4 +118,5 @@ def paper_table(label: str, index: CellIndex) -> Table:
             f"report.paper_tables: the paper has no table {label}. "
             f"Choose from {', '.join(LAYOUTS)}."
         )
-    return LAYOUTS[label].table(label, paper_cells(label), index)
+    table = LAYOUTS[label].table(label, paper_cells(label), index)
+    return replace(table, number=TABLE_NUMBERS[label])

@@ -10,10 +10,10 @@ from math import floor, log10
 import pandas as pd
 
 from pipeline.metrics.cell import Cell, Key
+from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex, score_of
-from pipeline.report.layouts import BEST_NOTE
 from pipeline.report.names import decoder_name, measure_label
-from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.report.table import Heading, Row, Table, TableCell
 
 # Statistic, as the metrics of its cells start -> (heading of its column, decimals).
 _COLUMNS = {
@@ -84,7 +84,7 @@ def _rows(key: Key, block: Sequence[Cell], index: CellIndex) -> list[Row]:
     """One row per measure, for one score of one decoder."""
     score = score_of(block[0])
     columns = [
-        mark_best(
+        competing(
             [
                 TableCell(
                     index.cell(cell.key._replace(metric=f"{statistic}_{score}")), decimals=decimals

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipeline.errors import DataError
-from pipeline.metrics.cell import LOWER_IS_BETTER, RUN_SEPARATOR, Cell
-from pipeline.metrics.sentence_detection import CONSTANT
+from pipeline.metrics.cell import RUN_SEPARATOR, Cell
 from pipeline.metrics.training_runs import is_training_run
 from pipeline.quality.transcripts import compares_words
 
@@ -38,13 +37,16 @@ class Heading:
 class TableCell:
     """A cell of the run, with the paper's number next to it.
 
-    `role` is the name that the paper's table gives to the test set; empty in other tables.
-    `decimals` are those of its numbers; None takes those of the metric.
+    `rivals` are the cells that it competes with for the best value, itself included; empty if it
+    does not compete. `best` says whether it is shown in bold. `role` is the name that the paper's
+    table gives to the test set; empty in other tables. `decimals` are those of its numbers; None
+    takes those of the metric.
     """
 
     cell: Cell
     paper: float | None = None
     paper_spread: float | None = None
+    rivals: tuple[Cell, ...] = ()
     best: bool = False
     decimals: int | None = None
     role: str = ""
@@ -83,8 +85,9 @@ class Row:
 class Table:
     """A table of the report.
 
-    `label` is the label of the paper's table. `header` holds one or more rows of headings. In each
-    of them the spans add up to the number of columns, label columns first. Raises DataError for a
+    `label` is the label of the paper's table, `number` its number in the paper (None: it is not in
+    the paper), and `title` a short caption. `header` holds one or more rows of headings. In each of
+    them the spans add up to the number of columns, label columns first. Raises DataError for a
     table without headings.
     """
 
@@ -93,10 +96,21 @@ class Table:
     header: tuple[tuple[Heading, ...], ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    number: int | None = None
 
     def __post_init__(self) -> None:
         if not self.header:
             raise DataError(f"table {self.label}: has no headings. Add at least one row of them.")
+
+    @property
+    def caption(self) -> str:
+        """The title after the number of the paper's table, such as `Table 4. Copied words`."""
+        return self.title if self.number is None else f"Table {self.number}. {self.title}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell has a value."""
+        return all(table_cell.cell.value is None for table_cell in self.cells)
 
     @property
     def cells(self) -> list[TableCell]:
@@ -183,47 +197,13 @@ def _training_runs(cells: Sequence[Cell]) -> Iterator[str]:
         )
         of_all = (run for joined in by_runs for run in joined.split(", "))
         title = "Training runs" if all(map(is_training_run, of_all)) else "Models"
-        differ = f" (rows stand on different {title.split()[-1].lower()})"
+        differ = f" (not the same {title.split()[-1].lower()} in all rows)"
         yield f"{title} ({task}){differ if len(by_runs) > 1 else ''}: {runs}. Members: {members}."
 
 
 def _range(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low} to {high}"
-
-
-def mark_best(cells: Sequence[TableCell | None]) -> list[TableCell | None]:
-    """Mark the best cell, and every cell whose value lies within its 95 % interval.
-
-    Only cells with the metric of the first one compete, so that a rate next to detection measures
-    is never the best; nor is a measure that is the same for every sentence. Nothing is marked if
-    all values are equal.
-    """
-    metric = next((table_cell.cell.metric for table_cell in cells if table_cell is not None), "")
-    competing = [
-        (table_cell, table_cell.cell.value)
-        for table_cell in cells
-        if table_cell is not None
-        and table_cell.cell.value is not None
-        and table_cell.cell.metric == metric
-        and table_cell.cell.reason != CONSTANT
-    ]
-    if len({value for _, value in competing}) < 2:
-        return list(cells)
-    best, best_value = (min if metric in LOWER_IS_BETTER else max)(
-        competing, key=lambda pair: pair[1]
-    )
-    low = best_value if best.cell.low is None else best.cell.low
-    high = best_value if best.cell.high is None else best.cell.high
-    ties = [
-        table_cell for table_cell, value in competing if value == best_value or low <= value <= high
-    ]
-    return [
-        replace(table_cell, best=True)
-        if table_cell is not None and table_cell in ties
-        else table_cell
-        for table_cell in cells
-    ]
 
 
 def _footnote_mark(index: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell
+from pipeline.report.best import mark_best
 from pipeline.report.beyond import (
     calibration,
     copy_through,
@@ -68,7 +69,7 @@ def test_words_and_missing_words_follow_the_tokens_of_their_test_set(
     rate = next(cell for cell in tokens if cell.metric == "percent")
     rates = [replace(rate, column="wrong_words_percent", value=7)]
     silent = replace(rate, test_set="C-FR", value=None, reason="no reference")
-    table = token_error_detection(frame_of(*tokens, *words, *rates, silent))
+    table = mark_best(token_error_detection(frame_of(*tokens, *words, *rates, silent)), {})
     assert [row.labels[1] for row in table.rows] == [
         name for name in ("LTC", "LTO", "AMI") for _ in range(4)
     ]

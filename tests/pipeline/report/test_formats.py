@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.metrics.cell import KEY_COLUMNS
+from pipeline.report.best import mark_best
 from pipeline.report.cells import CellIndex
 from pipeline.report.formats import (
     escape_latex,
@@ -23,7 +24,7 @@ LABEL = "tab:sequence-error-detection"
 def table(frame_of, like_paper):
     cells = like_paper(LABEL, "nmt_ende")
     cells[3] = replace(cells[3], value=None, low=None, high=None, reason="50 % & no_reference")
-    return paper_table(LABEL, CellIndex(frame_of(*cells)))
+    return mark_best(paper_table(LABEL, CellIndex(frame_of(*cells))), {})
 
 
 def test_markdown_shows_interval_paper_and_reason(table):
@@ -41,8 +42,33 @@ def test_markdown_shows_interval_paper_and_reason(table):
     assert data.startswith("- newstest14 (nmt\\_ende): corpus of nwt14. Cells use ")
 
 
-def test_markdown_without_the_paper(table):
-    assert "paper" not in markdown(table, beside_paper=False)
+def test_markdown_without_the_papers_numbers(table):
+    text = markdown(table, beside_paper=False)
+    assert "(paper " not in text
+    assert "Each cell: ours [95 % interval]. In results.csv" in text
+
+
+def test_a_table_has_the_number_of_the_paper_and_its_label_only_as_a_key(table):
+    lines = markdown(table, beside_paper=True).splitlines()
+    assert lines[0] == "### Table 2. Sentence error detection: PRR in %"
+    assert f"In results.csv: `{LABEL}`." in "\n".join(lines)
+    caption = next(line for line in latex(table, True).splitlines() if "\\caption" in line)
+    assert "{Sentence error detection: PRR in \\%. As in Table 2 of the paper. Each" in caption
+    own = replace(table, number=None)
+    assert markdown(own, beside_paper=True).startswith("### Sentence error detection")
+    assert "of the paper" not in latex(own, False)
+
+
+def test_text_latex_and_csv_have_the_same_cells_in_bold(table, tmp_path):
+    (best,) = (cell for cell in table.cells if cell.best)
+    value = best.format(best.cell.value)
+    assert f"**{value}**" in markdown(table, True)
+    assert markdown(table, True).count("**") == 2
+    assert latex(table, True).count("\\textbf") == 1
+    assert f"\\textbf{{{value}}}" in latex(table, True)
+    write_csv(tmp_path / "table.csv", table, beside_paper=True)
+    lines = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.endswith(",true") for line in lines[1:]] == [cell.best for cell in table.cells]
 
 
 def test_latex_shows_interval_paper_and_mathematical_headings(frame_of, like_paper):
@@ -60,7 +86,7 @@ def test_latex_shows_reasons_and_bold(table):
     assert "--$^{a}$" in text
     assert "$^{a}$ 50 \\% \\& no\\_reference." in text
     assert "\\textbf{46.8}" in text
-    assert "paper" not in text
+    assert "(the paper's number)" not in text
 
 
 @pytest.mark.parametrize(
