@@ -79,6 +79,7 @@ _LONGEST_FIRST = (
     "docs/test_published_models.py",
     "stages/test_decode.py",
     "pipeline/report/page/test_browser.py",
+    "pipeline/report/page/test_browser_sentences.py",
     "stages/test_sweep_failures.py",
     "stages/test_sweep_interrupted.py",
 )

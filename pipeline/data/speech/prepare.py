@@ -49,7 +49,7 @@ def prepare_speech(config: PipelineConfig, folder: Path) -> tuple[str, dict[str,
         dev = write_test_set(folder, "dev", sets.dev, speech, model)
         training = training or [dev]
     test = {
-        name: write_test_set(folder / "test", name, corpus, speech, model)
+        name: write_test_set(folder / "test", name, corpus, speech, model, keep_sound=True)
         for name, corpus in sets.test.items()
     }
     card = speech_card(task, training, test, sets.absent)

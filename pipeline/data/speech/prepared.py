@@ -7,7 +7,7 @@ import logging
 import string
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from pipeline.data.speech.audio import (
     writing_features,
 )
 from pipeline.data.speech.corpus import NOT_SCORED, SpeechCorpus, Utterance
+from pipeline.data.speech.sounds import writing_sounds
 from pipeline.data.speech.waveforms import Waveform, count_frames, writing_waveforms
 from pipeline.data.subwords import SentencePieceModel
 from pipeline.data.task_subwords import Words, learn_subwords, learn_words
@@ -111,10 +112,13 @@ def write_test_set(
     corpus: SpeechCorpus,
     speech: SpeechDataConfig,
     model: SentencePieceModel | Words,
+    *,
+    keep_sound: bool = False,
 ) -> PreparedSet:
     """Write {name}.h5 and {name}.jsonl, with a row for every utterance.
 
-    With `Words`, {name}.h5 holds waveforms, of which the models compute their own features.
+    With `Words`, {name}.h5 holds waveforms, of which the models compute their own features. With
+    `keep_sound`, {name}.sounds.h5 holds the utterances as MP3, for the report.
 
     Groups are named after the corpus, so that no other corpus has them unless it says so. Originals
     are named after the set and the number of the row, because two speakers may talk in the same
@@ -125,13 +129,19 @@ def write_test_set(
     groups_of = corpus.groups_of or corpus.name
     tally = _Tally(corpus, name)
     path = folder / f"{name}.jsonl"
+    sounds: AbstractContextManager[Callable[[Waveform], None]] = nullcontext(lambda samples: None)
+    if keep_sound:
+        sounds = writing_sounds(folder / f"{name}.sounds.h5", speech.sampling_rate_hz)
     with (
         _writing_sound(folder / f"{name}.h5", speech, has_own_models) as write,
         path.open("w", encoding="utf-8", newline="\n") as rows,
+        sounds as add_sound,
     ):
         for number, (utterance, audio) in enumerate(_read(corpus, speech, name)):
             tally.note(utterance, audio)
-            n_frame = write(audio.samples if audio.fault is None else audio.samples[:0])
+            samples = audio.samples if audio.fault is None else audio.samples[:0]
+            n_frame = write(samples)
+            add_sound(samples)
             if audio.fault is None:
                 tally.keep(utterance, len(audio.samples) / speech.sampling_rate_hz, n_frame)
             reference = utterance.reference

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,16 @@ from pipeline.quality.registry import QUALITIES, Quality, quality_metric
 from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
 from pipeline.quality.transcripts import AS_DECODED
 from pipeline.report.cells import CellIndex
-from pipeline.report.names import decoder_name
+from pipeline.report.names import decoder_name, measure_label
 from pipeline.report.page.sentences import sentence_data
+from pipeline.report.page.sounds import embedded_sounds
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import file_sha256, read_json
 from pipeline.store import Store, open_store
 
 _PAPER_ENSEMBLE = "random_init"
+_TEST_SETS, _SOUNDS = "test/", ".sounds.h5"
+_ERROR_LABELS = {"bleu": "Error (100 \u2212 BLEU)", "wer_percent": "Error (WER %)"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class TaskFolders:
     """The folders of a task's decodes and measures, and its data card.
 
     `dictionary` is the fairseq dictionary of the target vocabulary. Without it, tokens are shown by
-    their ids, unless the ensemble has a tokenizer of its own.
+    their ids, unless the ensemble has a tokenizer of its own. `sounds`: test set of speech -> file.
     """
 
     name: str
@@ -39,6 +42,7 @@ class TaskFolders:
     uncertainty: Path
     data_card: Path | None = None
     dictionary: Path | None = None
+    sounds: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def below(cls, root: Path, name: str) -> TaskFolders:
@@ -56,6 +60,10 @@ class TaskFolders:
             root / "uncertainty" / name,
             data_card=prepared.file("data_card.md") if prepared.folder.exists() else None,
             dictionary=dictionaries[0] if is_joint else None,
+            sounds={
+                path.removeprefix(_TEST_SETS).removesuffix(_SOUNDS): prepared.file(path)
+                for path in prepared.names(_TEST_SETS, _SOUNDS)
+            },
         )
 
 
@@ -64,6 +72,7 @@ class BrowsableSet:
     """A decode whose sentences the page embeds, as the JSON text of `sentence_data`.
 
     `n_sentence` is the size of the test set, of which the page embeds the first `n_embedded`.
+    `is_speech`: the sources are files or utterances, so that sentences are shown by transcript.
     """
 
     task: str
@@ -77,12 +86,28 @@ class BrowsableSet:
     measures: list[str]
     n_sentence: int
     n_embedded: int
+    is_speech: bool
     json: str
 
     @property
     def decoded_by(self) -> str:
         """The decode in words."""
         return decoder_name(self.ensemble, self.combination, self.regime)
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the script of the page knows before it unpacks the sentences."""
+        return {
+            "task": self.task,
+            "test_set": self.test_set,
+            "label": f"{self.task_label}: {self.test_set}",
+            "decoded_by": self.decoded_by,
+            "teacher_forced": self.regime == "teacher_forcing",
+            "is_speech": self.is_speech,
+            "error_label": _ERROR_LABELS[self.quality],
+            "n_sentence": self.n_sentence,
+            "measure_labels": {name: measure_label(name) for name in self.measures},
+        }
 
 
 def browsable_sets(
@@ -111,14 +136,14 @@ def browsable_sets(
             chosen[test_set] = preference, part
     quality = _quality(index, task.name)
     return [
-        _browsable(task, index.label(task.name), chosen[test_set][1], quality, most_sentences)
+        _browsable(task, index, chosen[test_set][1], quality, most_sentences)
         for test_set in dict.fromkeys([*ordered_test_sets(index.cells, task.name), *chosen])
         if test_set in chosen
     ]
 
 
 def _browsable(
-    task: TaskFolders, label: str, part: str, quality: str, most_sentences: int
+    task: TaskFolders, index: CellIndex, part: str, quality: str, most_sentences: int
 ) -> BrowsableSet:
     measures = task.uncertainty / part
     with open_store(task.decode / part / "store.h5") as store:
@@ -129,10 +154,13 @@ def _browsable(
         data = sentence_data(
             store, measures, _quality_metric(quality, measures), most_sentences, subwords
         )
+        test_set = _attribute(store, "test_set")
+        if sounds := task.sounds.get(test_set):
+            data["sound"] = embedded_sounds(sounds, _most_uncertain_first(data), store.n_sentence)
         return BrowsableSet(
             task=task.name,
-            task_label=label,
-            test_set=_attribute(store, "test_set"),
+            task_label=index.label(task.name),
+            test_set=test_set,
             ensemble=_attribute(store, "ensemble"),
             combination=store.combination,
             regime=store.regime,
@@ -141,8 +169,16 @@ def _browsable(
             measures=list(data["measures"]),
             n_sentence=store.n_sentence,
             n_embedded=len(data["source"]),
+            is_speech=index.family(task.name) == "speech",
             json=json_text(data),
         )
+
+
+def _most_uncertain_first(data: dict[str, Any]) -> list[int]:
+    """The positions of sentences in the order in which the page first lists them."""
+    values = next(iter(data["measures"].values()))
+    valued = [position for position, value in enumerate(values) if value is not None]
+    return sorted(valued, key=lambda position: (-float(values[position]), position))
 
 
 def _quality(index: CellIndex, task: str) -> str:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,8 +16,7 @@ from markupsafe import Markup
 
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
-from pipeline.report.names import measure_label
-from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
+from pipeline.report.page.browse import TaskFolders, browsable_sets, json_text
 from pipeline.report.page.evidence import claim_groups
 from pipeline.report.page.sections import (
     card_html,
@@ -31,10 +29,20 @@ from pipeline.run.files import read_json
 
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2
-_ERROR_LABELS = {"bleu": "Error (100 \u2212 BLEU)", "wer_percent": "Error (WER %)"}
 _STYLES = ("page", "claims", "sentences")
 # Joined into one script. The last file runs the page; all other files only define functions.
-_SCRIPTS = ("dom", "numbers", "choice", "list", "sentence", "tokens", "cloud", "start")
+_SCRIPTS = (
+    "dom",
+    "numbers",
+    "choice",
+    "address",
+    "sound",
+    "list",
+    "sentence",
+    "tokens",
+    "cloud",
+    "start",
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,10 @@ def write_page(path: Path, content: PageContent) -> None:
             sets=sets,
             set_index=Markup(
                 json_text(
-                    [_index_entry(number, browsable) for number, browsable in enumerate(sets)]
+                    [
+                        {"element": f"data-{number}", **browsable.entry}
+                        for number, browsable in enumerate(sets)
+                    ]
                 )
             ),
             set_data=[_packed(browsable.json) for browsable in sets],
@@ -143,17 +154,6 @@ def _cards(tasks: Sequence[TaskFolders]) -> dict[str, Markup]:
     return cards
 
 
-def _index_entry(number: int, browsable: BrowsableSet) -> dict[str, Any]:
-    return {
-        "element": f"data-{number}",
-        "label": f"{browsable.task_label}: {browsable.test_set}",
-        "decoded_by": browsable.decoded_by,
-        "error_label": _ERROR_LABELS[browsable.quality],
-        "n_sentence": browsable.n_sentence,
-        "measure_labels": {name: measure_label(name) for name in browsable.measures},
-    }
-
-
 def _packed(text: str) -> str:
     """The text compressed by gzip and encoded as base64; the script unpacks it."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii")
@@ -167,7 +167,7 @@ def _policy(style: str, script: str) -> str:
     """A content security policy that allows this style and this script, and nothing else."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -71,7 +71,13 @@ def sentence_data(
         "hypothesis_offset": hypothesis_offset.tolist(),
         "hypothesis": texts,
         "score": _rounded(store.read("/hypothesis/score", 0, n_hypothesis), _SCORE_DECIMALS),
-        "error_percent": _errors(texts, references, hypothesis_offset, quality),
+        "error_percent": _errors(
+            texts,
+            # Teacher forcing scores the references themselves, which have no error.
+            [None] * n_sentence if store.regime == "teacher_forcing" else references,
+            hypothesis_offset,
+            quality,
+        ),
         "measures": {
             name: _significant(values[:n_sentence]) for name, values in measures.values.items()
         },

@@ -45,11 +45,13 @@ function decodeLine() {
   const { beam, temperature, length_norm: normalised } = data.setting;
   const all = data.source.length === set.n_sentence;
   const part = all ? "" : `the first ${counted(data.source.length)} of `;
+  const count = Object.keys(data.sound ?? {}).length;
+  const sound = count ? ` The page holds the sound of ${count} of the most uncertain.` : "";
   return (
     `${set.decoded_by} (${data.members.join(", ")}); ` +
     `measures at B = ${beam}, T = ${temperature}, ` +
     `${normalised ? "with" : "without"} length normalisation; ` +
-    `${part}${counted(set.n_sentence)} sentences.`
+    `${part}${counted(set.n_sentence)} sentences.${sound}`
   );
 }
 

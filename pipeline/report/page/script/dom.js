@@ -28,7 +28,7 @@ function corpusText(tag, name, words) {
 }
 
 function setOptions(select, pairs) {
-  select.replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
+  select.replaceChildren(...pairs.map(([value, label]) => make("option", { value, dir: "auto" }, label)));
 }
 
 // Rows hold texts or finished cells.

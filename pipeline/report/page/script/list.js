@@ -10,6 +10,8 @@ function drawList() {
   const below = count ? `, ${counted(first + 1)} to ${counted(after)} are shown.` : ".";
   byId("status").textContent =
     `${counted(count)} of ${counted(state.data.source.length)} sentences match${below}`;
+  byId("text-head").textContent =
+    `${state.set.is_speech ? "Transcript" : "Source"} and best hypothesis`;
   byId("measure-head").textContent = measureLabel();
   byId("error-head").textContent = state.set.error_label;
   byId("list").replaceChildren(...state.matching.slice(first, after).map(makeRow));
@@ -27,16 +29,12 @@ function turnPage(by) {
 function makeRow(position) {
   const { data, set } = state;
   const measure = data.measures[byId("measure").value][position];
+  const title = "Link to this sentence";
+  const place = make("a", { class: "position", href: addressOf(position), title }, String(position));
   const button = make(
     "button",
     { type: "button", "aria-expanded": "false", "aria-controls": `sentence-${position}` },
-    make("span", { class: "position" }, String(position)),
-    make(
-      "span",
-      { class: "texts" },
-      corpusText("span", "source", data.source[position] || "(empty source)"),
-      corpusText("span", "hypothesis", bestText(position) ?? "(no hypothesis)"),
-    ),
+    make("span", { class: "texts" }, givenText(position), decodedText(position)),
     makeNumber(digits(measure), measureLabel()),
     makeNumber(shown(data.error_percent[position], 1), set.error_label),
   );
@@ -47,7 +45,25 @@ function makeRow(position) {
     detail.hidden = open;
     if (!open && !detail.hasChildNodes()) detail.append(...makeSentence(position));
   });
-  return make("li", {}, button, detail);
+  const side = make("div", { class: "side" }, place);
+  if (soundOf(position)) side.append(makePlayButton(position));
+  return make("li", {}, side, button, detail);
+}
+
+// The source of a translation, or the transcript of speech.
+function givenText(position) {
+  const { data, set } = state;
+  const text = set.is_speech ? data.reference[position] : data.source[position];
+  if (text) return corpusText("span", "given", text);
+  const nothing = set.is_speech ? "(no transcript)" : "(empty source)";
+  return make("span", { class: "given absent" }, nothing);
+}
+
+function decodedText(position) {
+  const text = bestText(position);
+  if (text) return corpusText("span", "hypothesis", text);
+  const nothing = text === null ? "(no hypothesis)" : "(empty hypothesis)";
+  return make("span", { class: "hypothesis" }, nothing);
 }
 
 // The label is visible if the column has no heading, and always available to screen readers.

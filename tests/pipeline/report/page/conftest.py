@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pipeline.data.speech.sounds import writing_sounds
 from pipeline.metrics.cell import Cell, absent_set_cell, write_cells
 from pipeline.report.cells import read_cells
 from pipeline.report.claims import Claim, Side, Verdict
@@ -18,7 +20,10 @@ from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_statistics
 from tests.artifacts import made_by
 
-SUBWORDS = ["▁Das", "▁Menü", "</script>", "▁<b>", "s", "▁ist", "▁offen"]
+FORCED = "L-DEEN"  # scored by teacher forcing
+RIGHT_TO_LEFT = "שלום"
+LONG_WORD = "Donaudampfschifffahrt" * 20
+SUBWORDS = ["▁Das", "▁Menü", "</script>", "▁<b>", "s", f"▁{RIGHT_TO_LEFT}", f"▁{LONG_WORD}"]
 SPECIAL = 4
 VOCAB_SIZE = SPECIAL + len(SUBWORDS)
 EOS = 2
@@ -27,6 +32,8 @@ HOSTILE = [
     "</script><script>document.title = 'owned'</script>",
     "<img src=x onerror=\"document.title='owned'\">",
     "<!-- <script> {{ 7 * 7 }} {% raw %} &lt;b&gt; \u202e gnp.exe",
+    f"{RIGHT_TO_LEFT} </script> 12",
+    f"\x01 \x7f \x85 \u2028 \ufffe \U0001f469\u200d\U0001f467 {LONG_WORD}",
 ]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="60"><path d="M0 60L90 0"/></svg>'
 WriteResults = Callable[..., PageContent]
@@ -40,6 +47,8 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
         n_sentence: int = 60,
         test_sets: Sequence[str] = ("newstest14", "PRM"),
         most_sentences: int = 3000,
+        *,
+        is_speech: bool = False,
     ) -> PageContent:
         folder = tmp_path_factory.mktemp("outputs")
         parts = [f"random_init.prex.{name}" for name in test_sets]
@@ -66,8 +75,11 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
             folder / "uncertainty",
             folder / "card.md",
             folder / "dict.de.txt",
+            _sounds(folder / "sounds.h5", test_sets[0], n_sentence) if is_speech else {},
         )
         cells = _cells(test_sets)
+        if is_speech:
+            cells = [replace(cell, family="speech") for cell in cells]
         write_cells(folder / "cells.csv", cells)
         return PageContent(
             tables=[_table(cells)],
@@ -91,6 +103,16 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
+def _sounds(path: Path, test_set: str, n_sentence: int) -> dict[str, Path]:
+    """The sounds of one test set, of which those of every second sentence are empty."""
+    random = np.random.default_rng(0)
+    with writing_sounds(path, 8000) as add:
+        for sentence in range(n_sentence):
+            n_sample = 4000 if sentence % 2 else 0
+            add(random.uniform(-0.1, 0.1, n_sample).astype(np.float32))
+    return {test_set: path}
+
+
 def _write_store(path: Path, part: str, n_sentence: int) -> None:
     ensemble, search, test_set = part.split(".")
     single = search == "beam"
@@ -100,7 +122,7 @@ def _write_store(path: Path, part: str, n_sentence: int) -> None:
         task="nmt_ende",
         test_set=test_set,
         ensemble=ensemble,
-        regime="beam",
+        regime="teacher_forcing" if test_set == FORCED else "beam",
         combination="prex",
         beam=2,
         length_penalty=1.0,
@@ -126,7 +148,8 @@ def _hypothesis(random: np.random.Generator, sentence: int, rank: int, n_member:
     token = np.append(random.integers(SPECIAL, VOCAB_SIZE, n_token - 1), EOS)
     token[0] = SPECIAL + rank  # hypotheses of a search are distinct
     statistics = token_statistics(logprob, token)
-    text = f"Hypothese {sentence}.{rank} <u>"
+    given = HOSTILE[sentence] if sentence < len(HOSTILE) else "<u>"
+    text = f"Hypothese {sentence}.{rank} {given}"
     return Hypothesis(token, text, -1.0 - rank, True, statistics)
 
 

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.data.speech.sounds import writing_sounds
 from pipeline.errors import DataError
 from pipeline.report.page import PageContent
 from pipeline.report.page.browse import BrowsableSet, browsable_sets, json_text
 from pipeline.report.page.sentences import plain_numbers
+from pipeline.report.page.sounds import embedded_sounds
+from tests.pipeline.report.page.conftest import FORCED
 
 WriteResults = Callable[..., PageContent]
 
@@ -112,3 +115,38 @@ def test_special_values_and_tags_are_safe_in_json() -> None:
     text = json_text({"a": "</script><!--\u2028é"})
     assert "<" not in text
     assert json.loads(text) == {"a": "</script><!--\u2028é"}
+
+
+def test_the_embedded_sounds_are_those_of_the_first_rows_and_bounded(
+    write_results: WriteResults,
+) -> None:
+    content = write_results(n_sentence=120, is_speech=True)
+    first, second = browse(content)
+    assert first.is_speech
+    assert first.entry["is_speech"]
+    data = json.loads(first.json)
+    values = next(iter(data["measures"].values()))
+    # In the test data, every second sentence has a sound.
+    with_sound = [position for position in range(119) if position % 2]
+    expected = sorted(with_sound, key=lambda position: -values[position])[:20]
+    assert sorted(map(int, data["sound"])) == sorted(expected)
+    assert sum(map(len, data["sound"].values())) <= 160_000
+    assert "sound" not in json.loads(second.json)
+
+
+def test_long_sounds_are_embedded_up_to_a_size(tmp_path: Path) -> None:
+    with writing_sounds(tmp_path / "a.h5", 8000) as add:
+        for n_second in (30, 30, 10, 1):
+            add(np.zeros(8000 * n_second, np.float32))
+    embedded = embedded_sounds(tmp_path / "a.h5", [0, 1, 2, 3], 4)
+    assert list(embedded) == [0, 2, 3]  # 60 kB per 30 s
+    with pytest.raises(DataError, match=r"a\.h5: must hold the sounds of the 5 sentences .*got 4"):
+        embedded_sounds(tmp_path / "a.h5", [0], 5)
+
+
+def test_references_that_were_scored_have_no_error(write_results: WriteResults) -> None:
+    _, forced = browse(write_results(n_sentence=4, test_sets=("newstest14", FORCED)))
+    assert forced.entry["teacher_forced"]
+    data = json.loads(forced.json)
+    assert data["error_percent"] == [None] * 4
+    assert None not in data["reference"]
