@@ -66,7 +66,7 @@ check: setup ## Lint, formatting, types, and dvc.yaml against stages/
 	pytest tests/test_dag.py
 
 ui: setup ## MLflow UI, for this machine only
-	mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db --host 127.0.0.1 --port 5000
+	python -m pipeline.tracking.ui
 
 bench: setup ## Speed and memory as a table and outputs/bench/PART.json (one part: ONLY=startup)
 	python -m tests.bench $(ONLY)

@@ -95,8 +95,11 @@ def point_folder(config: PipelineConfig) -> Iterator[tuple[PipelineConfig, bool]
             write_manifest(folder, made_from, [f"metrics/{task}/numbers.json"])
 
 
-def report_point(config: PipelineConfig, folder: Path) -> None:
-    """Bring the summary up to date with the point in `folder`, and log the point."""
+def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
+    """Bring the summary up to date with the point in `folder`, and log the point.
+
+    begun: when the work on the point began, in seconds since 1970.
+    """
     hydra = HydraConfig.get()
     metrics = folder / "metrics" / config.task.name
     numbers = json.loads((metrics / "numbers.json").read_text(encoding="utf-8"))
@@ -112,7 +115,7 @@ def report_point(config: PipelineConfig, folder: Path) -> None:
         written = write_summary(home, points)
         tracking.open_parent(config).artifacts(*written)
     name = point.name([*point.overrides]) or "one point"
-    with tracking.open_run(config, "sweep", name) as log:
+    with tracking.open_run(config, "sweep", begun) as log:
         log.metrics(numbers)
         log.artifacts(metrics / "cells.csv")
     _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")

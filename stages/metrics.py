@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def metrics(config: PipelineConfig) -> None:
 
 
 def _evaluate(config: PipelineConfig) -> None:
+    begun = time.time()
     root, task = Path(config.io.root), config.task.name
     measured = root / "uncertainty" / task
     evaluation = task_evaluation(config)
@@ -97,7 +99,7 @@ def _evaluate(config: PipelineConfig) -> None:
         write_json(out / "headline.json", headline(numbers))
         (out / "figures").mkdir()
         make_figures(out / "figures", evidence, figures)
-    _track(config, numbers)
+    _track(config, numbers, begun)
     _log.info(
         "%s: %d cells from %d decodes; %d cells have a reason instead of a value",
         task,
@@ -107,12 +109,12 @@ def _evaluate(config: PipelineConfig) -> None:
     )
 
 
-def _track(config: PipelineConfig, numbers: dict[str, float]) -> None:
+def _track(config: PipelineConfig, numbers: dict[str, float], begun: float) -> None:
     root, task = Path(config.io.root), config.task.name
     written = Artifact(root / "metrics" / task, "metrics")
     figures = [written.file(name) for name in written.names("figures/", ".svg")]
     ensembles = root / "decode" / task / "ensemble.json"
-    with tracking.open_run(config, "metrics") as log:
+    with tracking.open_run(config, "metrics", begun) as log:
         log.metrics(numbers)
         log.artifacts(written.file("cells.csv"), *figures)
         if ensembles.is_file():  # stores from another toolkit have none

@@ -7,6 +7,7 @@ ensemble without intervals, unless the command line asks for more.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from pipeline.run.application import run
@@ -19,6 +20,7 @@ from stages.uncertainty import uncertainty
 
 def sweep(config: PipelineConfig) -> None:
     """Make one point; write {io.root}/sweep/{task}/summary.csv, .md and .svg of all points."""
+    begun = time.time()
     config = lean_settings(config)
     with decode_folder(config) as inside:
         decode(inside)
@@ -26,7 +28,7 @@ def sweep(config: PipelineConfig) -> None:
         if not is_complete:
             uncertainty(inside)
             metrics(inside)
-    report_point(config, Path(inside.io.root))
+    report_point(config, Path(inside.io.root), begun)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def tables(config: PipelineConfig) -> None:
 
 
 def _write(config: PipelineConfig, tasks: list[str]) -> None:
+    begun = time.time()
     root, report = Path(config.io.root), config.report
     metrics = root / "metrics"
     inputs = {name: digest for task in tasks for name, digest in _checked_inputs(root, task)}
@@ -94,7 +96,7 @@ def _write(config: PipelineConfig, tasks: list[str]) -> None:
     )
     with new_artifact(root / "report", made_from) as out:
         write_page(out / "index.html", content)
-    with tracking.open_run(config, "tables") as log:
+    with tracking.open_run(config, "tables", begun) as log:
         written = Artifact(root / "tables", "tables")
         log.artifacts(*map(written.file, written.names()), root / "report" / "index.html")
     values = [cell.cell.value for table in all_tables for cell in table.cells]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from pathlib import Path
 
 from pipeline import tracking
@@ -27,6 +28,7 @@ def train(config: PipelineConfig) -> None:
     {io.root}/train/{task}.curves.csv holds the learning curves of all members. Ensembles of models
     that are trained elsewhere have no seeds; both then have no members.
     """
+    begun = time.time()
     root, task = Path(config.io.root), config.task.name
     check_extra_of(config.train._target_, "stage train")
     seeds = {f"seed_{seed}": seed for seed in config.ensemble.seeds}
@@ -41,10 +43,13 @@ def train(config: PipelineConfig) -> None:
     folder = PartFolder(root / "train" / task, "train", parts)
     resume = root / "resume" / "train" / task
     if config.part is None:
-        _train_all(config, folder, resume)
+        _train_all(config, folder, resume, begun)
         return
     if config.part not in seeds:
         raise ConfigError(f"part: must be one of {', '.join(seeds)} (got {config.part}).")
+    marker = _marker(resume, config.part)
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
     with folder.building(config.part) as out:
         trainer(
             TrainJob(
@@ -71,17 +76,29 @@ def _prepared_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _train_all(config: PipelineConfig, folder: PartFolder, resume: Path) -> None:
+def _marker(resume: Path, part: str) -> Path:
+    """The file whose time says when a job began to train a member, or to resume it."""
+    return resume / f"{part}.begun"
+
+
+def _train_all(config: PipelineConfig, folder: PartFolder, resume: Path, begun: float) -> None:
     if not folder.parts:
         _log.info("ensemble.seeds: [], so that nothing is trained")
     trained = run_parts(config, folder)
+    times = {name: _times(_marker(resume, name), folder.root / name) for name in trained}
     shutil.rmtree(resume, ignore_errors=True)
     curves = {name: folder.root / name / "curve.csv" for name in folder.parts}
     gather_curves(curves, folder.root.with_name(f"{config.task.name}.curves.csv"))
     _log.info("%s: trained %d of %d members", folder.root, len(trained), len(folder.parts))
-    with tracking.open_run(config, "train") as log:
+    with tracking.open_run(config, "train", begun) as log:
+        log.mean_curve(curves.values())
         for name in trained:
-            log.curve(name, curves[name], step="update")
+            log.curve(name, curves[name], *times[name])
+
+
+def _times(marker: Path, part: Path) -> tuple[float, float]:
+    """When the training of a finished member began and ended, in seconds since 1970."""
+    return marker.stat().st_mtime, (part / "manifest.json").stat().st_mtime
 
 
 if __name__ == "__main__":

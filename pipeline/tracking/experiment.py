@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shlex
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ from pipeline.errors import MachineError
 from pipeline.run.extras import install_command, is_installed
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import PipelineConfig
+from pipeline.tracking.artifacts import ARTIFACTS, follow_artifacts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -60,7 +62,7 @@ def one_line_errors(store: str, what: str) -> Iterator[None]:
 
     try:
         yield
-    except (MlflowException, RequestException, SQLAlchemyError) as error:
+    except (MlflowException, RequestException, SQLAlchemyError, sqlite3.Error) as error:
         raise MachineError(
             f"MLflow at {store}: could not store {what} ({_reason(error)}). Results are already "
             "saved. Run the stage again once MLflow works, or with tracking=off."
@@ -81,8 +83,9 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     """Return a client and the id of the experiment `name`, which is created if necessary.
 
     uri: an MLflow server, sqlite:///FILE, or None for the database in the folder `root`. A lock
-    lets one process at a time create a database; artifacts lie beside it. Raises MachineError if
-    the server does not answer, the database cannot be used, or the experiment was deleted.
+    lets one process at a time create a database; artifacts lie beside it, also after both were
+    copied or moved. Raises MachineError if the server does not answer, the database cannot be
+    used, or the experiment was deleted.
     """
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -112,7 +115,8 @@ def open_experiment(uri: str | None, root: Path, name: str) -> tuple[MlflowClien
     ):
         if not database.exists():
             _create_database(database)
-        artifact_location = (folder / "mlartifacts" / name).as_uri()
+        follow_artifacts(database)
+        artifact_location = (folder / ARTIFACTS / name).as_uri()
         return _with_experiment(MlflowClient(store), name, artifact_location)
 
 
@@ -142,7 +146,7 @@ def _with_experiment(
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         try:
-            return client, client.create_experiment(name, artifact_location=artifact_location)
+            return client, client.create_experiment(name, artifact_location)
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise

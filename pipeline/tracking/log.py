@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pipeline.errors import MachineError
@@ -37,7 +38,7 @@ class RunLog:
             return
         from mlflow.entities import Metric
 
-        now = int(time.time() * 1000)
+        now = milliseconds(time.time())
         metrics = [
             Metric(metric_name(name), float(value), now, step)
             for name, value in values.items()
@@ -65,43 +66,71 @@ class RunLog:
         with one_line_errors(self._client.tracking_uri, f"registered model {name}"):
             register(self._client, self._run_id, name, manifest)
 
-    def curve(self, name: str, path: Path, step: str) -> None:
-        """Log the columns of a CSV file as metrics of a child run, by its column `step`."""
+    def curve(self, name: str, path: Path, begun: float, ended: float) -> None:
+        """Log a learning curve as metrics of a child run, by its column `update`.
+
+        begun, ended: when the work behind the curve began and ended, in seconds since 1970.
+        """
         if self._client is None:
             return
-        child = self._child(self._client, name)
-        with ended(child) as log, path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                log.metrics(
-                    {column: float(value) for column, value in row.items() if column != step},
-                    step=int(row[step]),
-                )
+        child = self._child(self._client, name, begun)
+        with ending(child, ended) as log:
+            for update, values in read_curve(path).items():
+                log.metrics(values, step=update)
 
-    def end(self, *, failed: bool) -> None:
-        """End the run."""
+    def mean_curve(self, paths: Iterable[Path]) -> None:
+        """Log the mean of learning curves, at the updates and of the columns that all have."""
+        curves = [read_curve(path) for path in paths] if self._client is not None else []
+        for update, values in (curves[0] if curves else {}).items():
+            rows = [curve.get(update, {}) for curve in curves]
+            names = [name for name in values if all(name in row for row in rows)]
+            self.metrics({name: fmean(row[name] for row in rows) for name in names}, step=update)
+
+    def end(self, *, failed: bool, at: float | None = None) -> None:
+        """End the run, at a time in seconds since 1970 or now."""
         if self._client is not None:
             with one_line_errors(self._client.tracking_uri, f"the end of run {self._run_id}"):
-                self._client.set_terminated(self._run_id, "FAILED" if failed else "FINISHED")
+                status = "FAILED" if failed else "FINISHED"
+                self._client.set_terminated(self._run_id, status, milliseconds(at))
 
-    def _child(self, client: MlflowClient, name: str) -> RunLog:
+    def _child(self, client: MlflowClient, name: str, begun: float) -> RunLog:
         with one_line_errors(client.tracking_uri, f"run {name}"):
             run = client.get_run(self._run_id)
             tags = {key: value for key, value in run.data.tags.items() if "mlflow." not in key}
             tags["mlflow.parentRunId"] = self._run_id
-            child = client.create_run(run.info.experiment_id, run_name=name, tags=tags)
+            child = client.create_run(
+                run.info.experiment_id, milliseconds(begun), tags=tags, run_name=name
+            )
         return RunLog(client, child.info.run_id)
 
 
 @contextmanager
-def ended(log: RunLog) -> Iterator[RunLog]:
-    """Yield a run that ends with the block; its status is failed if the block raises."""
+def ending(log: RunLog, at: float | None = None) -> Iterator[RunLog]:
+    """Yield a run that ends with the block; its status is failed if the block raises.
+
+    at: when its work ended, in seconds since 1970; by default when the block ends.
+    """
     try:
         yield log
     except BaseException:
         with suppress(MachineError):  # the error of the block says more
-            log.end(failed=True)
+            log.end(failed=True, at=at)
         raise
-    log.end(failed=False)
+    log.end(failed=False, at=at)
+
+
+def milliseconds(seconds: float | None) -> int | None:
+    """Return a time as MLflow has it; None, which MLflow takes for now, stays None."""
+    return None if seconds is None else round(1000 * seconds)
+
+
+def read_curve(path: Path) -> dict[int, dict[str, float]]:
+    """Return update -> metric -> value of a learning curve in CSV."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        int(row.pop("update")): {name: float(value) for name, value in row.items()} for row in rows
+    }
 
 
 def register(client: MlflowClient, run_id: str, name: str, manifest: Path) -> None:

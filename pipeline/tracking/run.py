@@ -22,7 +22,8 @@ from pipeline.tracking.experiment import (
     one_line_errors,
     open_experiment,
 )
-from pipeline.tracking.log import RunLog, ended
+from pipeline.tracking.log import RunLog, ending, milliseconds
+from pipeline.tracking.names import run_name
 from pipeline.tracking.sweep import sweep_parent
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ _BATCH = 100
 
 
 @contextmanager
-def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Iterator[RunLog]:
+def open_run(config: PipelineConfig, stage: str, begun: float | None = None) -> Iterator[RunLog]:
     """Yield the run of a stage; inside a sweep it is a child of the sweep's run.
 
-    name: shown in MLflow, by default stage and task. The status is failed if the block raises. All
-    settings are logged as params, even those that the stage does not read: the metrics of two runs
-    may differ because of the beam of their decodes. Raises MachineError if MLflow fails.
+    begun: when the work of the stage began, in seconds since 1970, or None for now; stages log at
+    their end. The status is failed if the block raises. All settings are logged as params, even
+    those that the stage does not read: the metrics of two runs may differ because of the beam of
+    their decodes. Raises MachineError if MLflow fails.
     """
     if not is_tracked(config):
         yield RunLog()
@@ -59,11 +61,13 @@ def open_run(config: PipelineConfig, stage: str, name: str | None = None) -> Ite
     }
     parent = sweep_parent()
     if parent:
-        tags["mlflow.parentRunId"] = parent
-    name = name or f"{stage} {task}"
+        tags["mlflow.parentRunId"] = parent.run_id
+    name = run_name(stage, settings.experiment.name, parent.swept_keys if parent else None)
+    start = milliseconds(begun)
     with one_line_errors(client.tracking_uri, f"run {name}"):
-        run_id = client.create_run(experiment_id, run_name=name, tags=tags).info.run_id
-    with ended(RunLog(client, run_id)) as log:
+        run = client.create_run(experiment_id, run_name=name, tags=tags, start_time=start)
+        run_id = run.info.run_id
+    with ending(RunLog(client, run_id)) as log:
         with one_line_errors(client.tracking_uri, f"settings of run {name}"):
             _log_params(client, run_id, settings)
             client.log_inputs(run_id, datasets(root / "prepare" / task, stage))
@@ -76,7 +80,7 @@ def open_parent(config: PipelineConfig) -> RunLog:
     if parent is None or not is_tracked(config):
         return RunLog()
     client, _ = open_experiment(config.tracking.uri, Path(config.io.root), config.task.name)
-    return RunLog(client, parent)
+    return RunLog(client, parent.run_id)
 
 
 def _all_settings(config: PipelineConfig) -> DictConfig:

@@ -1,11 +1,12 @@
-"""The MLflow run of a sweep, created before its jobs start; a file tells them its id."""
+"""The MLflow run of a sweep, created before its jobs start; a file tells them about it."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,11 +15,21 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from pipeline.errors import MachineError
-from pipeline.run.settings import MACHINE_KEYS, PipelineConfig
+from pipeline.run.files import write_json
+from pipeline.run.settings import PipelineConfig
 from pipeline.tracking.experiment import is_tracked, one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog
+from pipeline.tracking.names import settings_of, short_names, swept
 
-_PARENT_FILE = "mlflow_parent_run.txt"
+_PARENT_FILE = "mlflow_parent_run.json"
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The run of a sweep: its id, and the keys that differ between the points."""
+
+    run_id: str
+    swept_keys: list[str]
 
 
 @dataclass(frozen=True)
@@ -56,18 +67,14 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name
     )
-    overrides = map(str, config.hydra.overrides.task)
-    swept = [override for override in overrides if not _sets_machine_key(override)]
-    name = " ".join(dict.fromkeys(["sweep", config.hydra.job.name, *swept]))
+    overrides = list(map(str, config.hydra.overrides.task))
+    name = f"{short_names(settings_of(overrides))} {config.hydra.job.name}".strip()
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _PARENT_FILE).write_text(run.info.run_id, encoding="utf-8")
+    parent = Parent(run.info.run_id, swept(overrides))
+    write_json(folder / _PARENT_FILE, asdict(parent))
     return RunLog(client, run.info.run_id)
-
-
-def _sets_machine_key(override: str) -> bool:
-    return override.lstrip("+~").partition("=")[0].partition(".")[0] in MACHINE_KEYS
 
 
 def run_and_end_sweep(application: Callable[[], None], at_end: Callable[[Sweep], None]) -> None:
@@ -97,9 +104,9 @@ def _close(at_end: Callable[[Sweep], None]) -> None:
         at_end(sweep)
 
 
-def sweep_parent() -> str | None:
-    """Return the id of the run of the sweep that this job belongs to; None outside a sweep."""
+def sweep_parent() -> Parent | None:
+    """Return the sweep that this job belongs to; None outside a sweep."""
     if not HydraConfig.initialized():
         return None
     path = Path(HydraConfig.get().sweep.dir) / _PARENT_FILE
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    return Parent(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
 from pipeline.run.artifacts import Provenance, write_manifest
 from pipeline.run.settings import ROOT
@@ -29,10 +30,10 @@ def trainer(job):
 """
 
 
-def _train(folder: Path) -> subprocess.CompletedProcess[str]:
+def _train(folder: Path, tracking: str = "off") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "stages.train", f"io.root='{folder / 'out: put'}'",
-         "train._target_=trainer.trainer", "ensemble.seeds=[0,2,3]", "tracking=off"],
+         "train._target_=trainer.trainer", "ensemble.seeds=[0,2,3]", f"tracking={tracking}"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -59,7 +60,7 @@ def test_failed_member_is_named_and_trained_again(folder: Path) -> None:
     for note in folder.glob("trained_*"):
         note.unlink()
     (folder / "repaired").touch()
-    second = _train(folder)
+    second = _train(folder, "mlflow_local")
     assert second.returncode == 0, second.stderr
     assert [note.name for note in folder.glob("trained_*")] == ["trained_2"]
     assert (trained.with_name("nmt_ende.curves.csv")).read_text().splitlines() == [
@@ -68,6 +69,16 @@ def test_failed_member_is_named_and_trained_again(folder: Path) -> None:
         "seed_2,1,valid_loss_nats,2.5",
         "seed_3,1,valid_loss_nats,3.5",
     ]
+    # In MLflow the run has the mean of all curves, and a child for the member that it trained.
+    client = MlflowClient(f"sqlite:///{trained.parents[1] / 'mlflow.db'}")
+    run, child = sorted(client.search_runs(["1"]), key=lambda run: run.info.run_name)
+    assert run.info.run_name == "_target_=trainer.trainer seeds=[0,2,3] train demo"
+    assert child.info.run_name == "seed_2"
+    assert child.data.metrics == {"valid_loss_nats": 2.5}
+    assert run.data.metrics == {"valid_loss_nats": pytest.approx(6.5 / 3)}
+    finished = (trained / "seed_2" / "manifest.json").stat().st_mtime
+    assert child.info.end_time == round(1000 * finished)
+    assert run.info.start_time <= child.info.start_time <= child.info.end_time
 
 
 def test_missing_prepared_data_names_the_stage_to_run(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,10 @@ def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
     curve = tmp_path / "curve.csv"
     curve.write_text("update,loss\n10,2.5\n20,1.5\n")
     root = tmp_path / "out: put"
-    with open_run(settings(root), "metrics") as log:
+    now = time.time()
+    with open_run(settings(root), "metrics", now - 60) as log:
         log.metrics({"bleu": 20.5, "undefined": math.nan})
-        log.curve("seed_1", curve, step="update")
+        log.curve("seed_1", curve, begun=now - 50, ended=now - 20)
         log.artifacts(curve)
     client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("nmt_ende")
@@ -57,11 +59,15 @@ def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
     if "mlflow.parentRunId" in run.data.tags:
         child, run = run, child
     assert run.data.metrics == {"bleu": 20.5}
+    assert run.info.run_name == "metrics demo"
     assert run.data.params["decode.beam"] == "5"
     assert run.data.tags["task"] == "nmt_ende"
     assert run.info.status == "FINISHED"
     assert child.data.tags["mlflow.parentRunId"] == run.info.run_id
     assert child.data.tags["stage"] == "metrics"
+    # The duration in MLflow is that of the work, not that of logging it.
+    assert 60_000 <= run.info.end_time - run.info.start_time < 120_000
+    assert child.info.end_time - child.info.start_time == 30_000
     assert [m.value for m in client.get_metric_history(child.info.run_id, "loss")] == [2.5, 1.5]
     assert {f.path for f in client.list_artifacts(run.info.run_id)} == {
         "curve.csv",
@@ -107,6 +113,19 @@ def test_param_that_mlflow_cannot_hold_ends_with_a_mark_and_a_hash() -> None:
     assert cut[0].endswith(f"xxx... (cut; all in settings.yaml, sha256 {digest})")
 
 
+def test_mean_curve_has_the_updates_and_columns_of_all_members(tmp_path: Path) -> None:
+    curves = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    curves[0].write_text("update,loss,valid_bleu\n10,2.5,1\n20,1.5,2\n")
+    curves[1].write_text("update,loss\n10,3.5\n30,1.0\n")
+    with open_run(settings(tmp_path), "train") as log:
+        log.mean_curve(curves)
+        log.mean_curve([])
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    (run,) = client.search_runs(["1"])
+    assert run.data.metrics == {"loss": 3.0}
+    assert [m.step for m in client.get_metric_history(run.info.run_id, "loss")] == [10]
+
+
 def test_members_are_a_new_version_only_if_they_change(tmp_path: Path) -> None:
     manifest = tmp_path / "ensemble.json"
     for members in ("[1]", "[1]", "[1, 2]", "[1]"):
@@ -140,10 +159,10 @@ def test_a_curve_that_cannot_be_read_leaves_a_failed_child(tmp_path: Path) -> No
         pytest.raises(ValueError, match="could not convert"),
         open_run(settings(tmp_path), "train") as log,
     ):
-        log.curve("seed_1", curve, step="update")
+        log.curve("seed_1", curve, begun=0, ended=1)
     runs = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").search_runs(["1"])
     assert {run.info.run_name: run.info.status for run in runs} == {
-        "train nmt_ende": "FAILED",
+        "train demo": "FAILED",
         "seed_1": "FAILED",
     }
 
@@ -256,6 +275,7 @@ def test_a_sweep_that_cannot_be_tracked_does_not_start(tmp_path: Path) -> None:
 
 
 def test_eight_processes_start_on_a_store_that_does_not_exist_yet(tmp_path: Path) -> None:
+    """The default database takes the same path; only the place of the file differs."""
     script = tmp_path / "begin.py"
     script.write_text(
         "import sys, time\n"
@@ -263,23 +283,25 @@ def test_eight_processes_start_on_a_store_that_does_not_exist_yet(tmp_path: Path
         "from hydra import compose, initialize_config_dir\n"
         "from pipeline.run.settings import CONF, typed\n"
         "from pipeline.tracking import open_run\n"
-        "root, number = Path(sys.argv[1]), sys.argv[2]\n"
+        "overrides = ['io.root=out', \"tracking.uri='sqlite:///fresh.db'\"]\n"
         "with initialize_config_dir(version_base='1.3', config_dir=str(CONF)):\n"
-        "    settings = typed(compose('pipeline', [f\"io.root='{root}'\"]))\n"
-        "(root.parent / f'ready {number}').touch()\n"
-        "while len(list(root.parent.glob('ready *'))) < 8:\n"
+        "    settings = typed(compose('pipeline', overrides))\n"
+        "Path(f'ready {sys.argv[1]}').touch()\n"
+        "while len(list(Path().glob('ready *'))) < 8:\n"
         "    time.sleep(0.05)\n"
-        "with open_run(settings, 'metrics', name=number) as log:\n"
+        "with open_run(settings, f'stage_{sys.argv[1]}') as log:\n"
         "    log.metrics({f'm{index}': index for index in range(600)})\n"
     )
-    root = tmp_path / "out"
-    command = [sys.executable, str(script), str(root)]
+    command = [sys.executable, str(script)]
     runs = [
-        subprocess.Popen([*command, str(number)], cwd=ROOT, env=ENVIRONMENT) for number in range(8)
+        subprocess.Popen([*command, str(number)], cwd=tmp_path, env=ENVIRONMENT)
+        for number in range(8)
     ]
     assert [run.wait() for run in runs] == [0] * 8
-    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    client = MlflowClient(f"sqlite:///{tmp_path / 'fresh.db'}")
     tracked = client.search_runs(["1"])
-    assert sorted(run.info.run_name for run in tracked) == [str(number) for number in range(8)]
+    assert {run.data.tags["stage"] for run in tracked} == {f"stage_{n}" for n in range(8)}
     assert {len(run.data.metrics) for run in tracked} == {600}
     assert len(client.search_experiments()) == 2  # MLflow's default experiment and that of the task
+    assert not (tmp_path / "mlruns").exists()
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,52 @@
+"""Names of runs in MLflow, which begin with what differs between runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from pipeline.run.settings import MACHINE_KEYS
+
+_SYMBOLS = {"uncertainty.temperature": "T", "decode.beam": "B"}  # those of tables and figures
+_SHOWN_ELSEWHERE = ("task", "experiment")  # MLflow's experiment is the task
+_NAME_IN_DVC = "DVC_EXP_NAME"  # which DVC sets for the stages of an experiment
+
+
+def run_name(stage: str, size: str, swept_keys: Sequence[str] | None) -> str:
+    """Return `T=1 B=5` for a point of a sweep, and otherwise `resamples=100 metrics demo`.
+
+    swept_keys: the keys that differ between the points; None outside of a sweep. size: name of the
+    group experiment. The run of an experiment of DVC begins with its name there.
+    """
+    overrides = settings_of(_overrides())
+    if swept_keys is not None:
+        differing = [pair for pair in overrides if pair[0] in swept_keys]
+        return short_names(differing) or stage
+    return " ".join(
+        filter(None, [os.environ.get(_NAME_IN_DVC), short_names(overrides), stage, size])
+    )
+
+
+def _overrides() -> list[str]:
+    return list(map(str, HydraConfig.get().overrides.task)) if HydraConfig.initialized() else []
+
+
+def settings_of(overrides: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (key, value) of the overrides that name neither a place nor what is shown anyway."""
+    pairs = [override.lstrip("+").partition("=") for override in overrides]
+    hidden = (*MACHINE_KEYS, *_SHOWN_ELSEWHERE)
+    return [(key, value) for key, _, value in pairs if key.partition(".")[0] not in hidden]
+
+
+def swept(overrides: Iterable[str]) -> list[str]:
+    """Return the keys that have several values on the command line of a sweep."""
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    return [override.get_key_element() for override in parsed if override.is_sweep_override()]
+
+
+def short_names(settings: Iterable[tuple[str, str]]) -> str:
+    """Return `T=1 resamples=100` for temperature and metrics.resamples."""
+    return " ".join(f"{_SYMBOLS.get(key) or key.rpartition('.')[2]}={v}" for key, v in settings)

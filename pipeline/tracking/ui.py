@@ -1,0 +1,39 @@
+"""MLflow's page of the runs in a folder of results: `python -m pipeline.tracking.ui`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from pipeline.tracking.artifacts import follow_artifacts
+
+_HOST = "127.0.0.1"
+
+
+def main() -> None:
+    """Print where the page is, and become MLflow's server, for this machine only."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default="outputs", help="folder of results (default: outputs)")
+    parser.add_argument("--port", default=5000, type=int, help="port of the page (default: 5000)")
+    arguments = parser.parse_args()
+    database = Path(arguments.root).resolve() / "mlflow.db"
+    if not database.is_file():
+        sys.exit(f"error: {database}: no such file. Run a stage first, which logs to it.")
+    follow_artifacts(database)
+    print(
+        f"Open http://{_HOST}:{arguments.port} in a browser. Press 'Model training' there (at the "
+        "top left; the browser remembers it), then choose a task. Ctrl-C ends the server.",
+        flush=True,
+    )
+    # The processes for jobs with language models are not needed.
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri"]
+    command += [f"sqlite:///{database}", "--host", _HOST, "--port", str(arguments.port)]
+    os.execv(sys.executable, [*command, "--workers", "1", "--uvicorn-opts", "--log-level=warning"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Names of runs begin with what differs between runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.tracking.names import run_name, settings_of, short_names, swept
+
+
+def test_name_of_a_point_is_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "pipeline.tracking.names._overrides",
+        lambda: [
+            "experiment=laptop",
+            "uncertainty.temperature=1",
+            "decode.beam=5",
+            "seed=3",
+            "io.root=x",
+        ],
+    )
+    keys = ["uncertainty.temperature", "decode.beam"]
+    assert run_name("sweep", "laptop", keys) == "T=1 B=5"
+    assert run_name("sweep", "laptop", []) == "sweep"
+
+
+def test_name_of_a_single_run_has_overrides_stage_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.tracking.names._overrides", lambda: ["metrics.resamples=100"])
+    assert run_name("metrics", "demo", None) == "resamples=100 metrics demo"
+    monkeypatch.setenv("DVC_EXP_NAME", "puffy-coni")
+    assert run_name("metrics", "demo", None) == "puffy-coni resamples=100 metrics demo"
+
+
+def test_swept_keys_have_several_values() -> None:
+    overrides = ["decode.beam=1,5", "seed=3", "uncertainty.temperature=range(1,5)", "+a.b='x,y'"]
+    assert swept(overrides) == ["decode.beam", "uncertainty.temperature"]
+    assert short_names(settings_of(overrides[:3])) == "B=1,5 seed=3 T=range(1,5)"
