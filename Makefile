@@ -9,7 +9,7 @@ export DO_NOT_TRACK = 1
 # Containers often set this variable. Then each of hundreds of processes would compile the same files.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel docs ui
+.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel docs pictures ui
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -73,6 +73,9 @@ bench: setup ## Speed and memory as a table and outputs/bench/PART.json (one par
 
 docs: setup ## Documentation as a site in outputs/site, built without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
+
+pictures: setup ## The README's screenshot and figure, from outputs/report/index.html
+	python docs/pictures.py
 
 dry-run: setup ## Models of the paper's size on the CPU: two updates, three sentences, ten members
 	python -m tests.dry_run
