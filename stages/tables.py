@@ -18,13 +18,13 @@ from pipeline.report.cells import CellIndex, read_cells, tasks_with_cells
 from pipeline.report.claims import Claim, write_claims
 from pipeline.report.dataset_tables import dataset_tables, read_descriptions
 from pipeline.report.formats import write_tables
-from pipeline.report.page import PageContent, TaskFolders, page_figures, write_page
+from pipeline.report.page import Origin, PageContent, TaskFolders, page_figures, write_page
 from pipeline.report.paper_numbers import TABLE_NUMBERS
 from pipeline.report.paper_tables import is_about, paper_table
 from pipeline.report.verdicts import verdicts
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
-from pipeline.run.code import provenance
+from pipeline.run.code import program_version, provenance
 from pipeline.run.settings import CONF, PipelineConfig, implementations
 
 _log = logging.getLogger(__name__)
@@ -37,15 +37,17 @@ def tables(config: PipelineConfig) -> None:
     """
     if config.io.out is not None:
         with results_of_tasks(config) as (inside, tasks):
-            _write(inside, tasks_with_cells(Path(inside.io.root) / "metrics", tasks))
+            _write(inside, tasks_with_cells(Path(inside.io.root) / "metrics", tasks), "")
         return
     of_dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))["tasks"]
     # A task of one's own may be run by hand, without those of the demo.
     asked = of_dag if config.task.name in of_dag else [config.task.name]
-    _write(config, tasks_with_cells(Path(config.io.root) / "metrics", asked, of_dag))
+    tasks = tasks_with_cells(Path(config.io.root) / "metrics", asked, of_dag)
+    _write(config, tasks, config.experiment.name)
 
 
-def _write(config: PipelineConfig, tasks: list[str]) -> None:
+def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
+    """Write everything; `experiment` is empty for decode stores that a user named."""
     begun = time.time()
     root, report = Path(config.io.root), config.report
     metrics = root / "metrics"
@@ -93,6 +95,7 @@ def _write(config: PipelineConfig, tasks: list[str]) -> None:
         cells=cells,
         most_sentences=report.page_sentences,
         beside_paper=report.beside_paper,
+        origin=Origin(experiment, program=program_version(), descriptions=descriptions),
     )
     with new_artifact(root / "report", made_from) as out:
         write_page(out / "index.html", content)

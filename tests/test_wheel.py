@@ -132,9 +132,8 @@ def test_provenance_is_that_of_a_checkout_with_the_same_code(
 ) -> None:
     """What a checkout has decoded is not decoded again; the commit around a wheel is not ours."""
     code = (
-        "from pipeline.run.code import code_digest, declared_params\n"
-        "from pipeline.tracking.run import _git_hash\n"
-        "print(*map(code_digest, {}), declared_params('train'), _git_hash(), sep='\\n', end='')"
+        "from pipeline.run.code import code_digest, commit_hash, declared_params\n"
+        "print(*map(code_digest, {}), declared_params('train'), commit_hash(), sep='\\n', end='')"
     )
     stages = ("prepare", "train", "decode", "uncertainty", "metrics", "tables")
     printed = _output(tmp_path, [installed], "-c", code.format(stages))

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -35,23 +36,31 @@ TESTED_VERSIONS = {
     "asterisk-core-sounds-fr-wav": "1.6.1-1",
 }
 _TIMEOUT_SECONDS = 20
+# A .deb is an ar archive: `!<arch>` and a line feed, then a name of 16 bytes, then a decimal time.
+_FIRST_TIME = slice(24, 36)
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Package:
-    """A .deb file."""
+    """A .deb file. `date` is the day on which it was built, in UTC."""
 
     name: str
     version: str
     sha256: str
     path: Path
+    date: str = ""
 
 
 def origin(packages: list[Package]) -> dict[str, dict[str, str]]:
-    """Return name -> version and sha256, for a manifest."""
+    """Return name -> version, date and sha256, for a manifest."""
     return {
-        package.name: {"version": package.version, "sha256": package.sha256} for package in packages
+        package.name: {
+            "version": package.version,
+            "date": package.date,
+            "sha256": package.sha256,
+        }
+        for package in packages
     }
 
 
@@ -160,7 +169,15 @@ def _package(name: str, folder: Path, pin: bool) -> Package:
         raise MachineError(
             f"data.pin: requires {name} {tested} (got {version} in {path}). Use that version."
         )
-    return Package(name, version, file_sha256(path), path)
+    return Package(name, version, file_sha256(path), path, _date(path))
+
+
+def _date(path: Path) -> str:
+    """The day on which a package was built: the time of the first member of its archive."""
+    with path.open("rb") as file:
+        file.seek(_FIRST_TIME.start)
+        time = file.read(_FIRST_TIME.stop - _FIRST_TIME.start)
+    return datetime.fromtimestamp(int(time), UTC).date().isoformat()
 
 
 class _PrivateApt:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.fairseq_bridge.models.weights import parameter_count
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import implementation
 
@@ -49,6 +50,11 @@ class Member:
         """sha256 (hex) of everything that its probabilities depend on."""
         mask = None if self.mask is None else asdict(self.mask)
         return digest(self.sha256, self.description["model"], mask)
+
+    @property
+    def weight_files(self) -> list[Path]:
+        """Its files of weights, which are several for a large model and for an adapter."""
+        return [self.weights, *(path for path in self.files if path.suffix == self.weights.suffix)]
 
     @property
     def label(self) -> str:
@@ -206,6 +212,7 @@ def _member_entry(member: Member) -> dict[str, Any]:
         "name": member.name,
         "checkpoints": dict(member.made_from),
         "sha256": member.sha256,
+        "parameters": parameter_count(member.weight_files),
         "seed": member.seed,
         "update": member.update,
         "dropout": None if member.mask is None else asdict(member.mask),

@@ -43,6 +43,24 @@ FAMILIES = {"nmt_ende": "translation", "nmt_enfr": "translation", "asr": "speech
 
 
 @dataclass(frozen=True)
+class PaperSystem:
+    """What the paper trained for a task: its models, and the size of its training data."""
+
+    members: int
+    architecture: str
+    corpus: str
+    training_sentences: int
+
+
+# Source: section 4 and appendix B.
+SYSTEMS = {
+    "nmt_ende": PaperSystem(10, "transformer-big", "WMT'17", 4_500_000),
+    "nmt_enfr": PaperSystem(10, "transformer-big", "WMT'14", 40_800_000),
+    "asr": PaperSystem(6, "VGG-transformer", "LibriSpeech", 281_200),
+}
+
+
+@dataclass(frozen=True)
 class PaperCell:
     """A number of the paper, with its spread if the paper prints one."""
 

@@ -21,7 +21,7 @@ from pipeline.report.paper_numbers import FAMILIES, is_beyond_paper, paper_cells
 _log = logging.getLogger(__name__)
 
 Runs = frozenset[str]
-_OWN_RUNS, _WITHOUT_ONE = "runs", "ensembles without one run"
+_OWN_RUNS, _WITHOUT_ONE = "training runs", "ensembles, each without one training run,"
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def _unlike(better: _Number, worse: _Number) -> str:
     unlike = []
     if better.cells and worse.cells and better.runs != worse.runs:
         sides = (", ".join(sorted(side.runs)) for side in (better, worse))
-        unlike.append(f"the sides stand on different training runs ({' against '.join(sides)})")
+        unlike.append(f"the sides use different training runs ({' against '.join(sides)})")
     members = better.members | worse.members
     if 1 not in members and len(members) > 1:
         sides = ("/".join(map(str, sorted(side.members))) for side in (better, worse))

@@ -1,10 +1,12 @@
-"""The provenance of results: the code and settings that dvc.yaml lists for each stage."""
+"""The provenance of results: the commit, and the code and settings that dvc.yaml lists."""
 
 from __future__ import annotations
 
 import inspect
+import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,8 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.errors import ConfigError
 from pipeline.run.artifacts import Provenance
 from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import DVC_YAML, ROOT, PipelineConfig, plain
+from pipeline.run.settings import DVC_YAML, IS_CHECKOUT, ROOT, PipelineConfig, plain
 
+_DISTRIBUTION = "sequence-uncertainty"
 _DOWNLOAD_FOLDERS = ("downloads", "packages")  # settings of group data
 
 
@@ -65,6 +68,42 @@ def provenance(
     if "data" in settings:
         settings["data"] = settings["data"] | dict.fromkeys(_DOWNLOAD_FOLDERS)
     return Provenance(stage, code_digest(stage, *implementations), digest(settings), made_from)
+
+
+def commit_hash() -> str:
+    """Return the commit of this checkout; a wheel has none, and may lie in another repository."""
+    return (_git("rev-parse", "--verify", "--quiet", "HEAD") if IS_CHECKOUT else "") or "unknown"
+
+
+def program_version() -> str:
+    """Return `sequence-uncertainty 0.1.0, commit 0123456789ab`, and whether the code has changes.
+
+    Settings and results may change without that the code does.
+    """
+    version = f"{_DISTRIBUTION} {_installed_version()}".strip()
+    commit = commit_hash()
+    if commit == "unknown":
+        return version
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", "pipeline", "stages")
+    return f"{version}, commit {commit[:12]}{' with uncommitted changes' if changes else ''}"
+
+
+def _git(*arguments: str) -> str:
+    """Return the output of git in this checkout; empty if it fails or there is no git."""
+    command = ["git", *arguments]
+    try:
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return result.stdout.strip()
+
+
+def _installed_version() -> str:
+    """Return the version of this package; empty in a checkout that is not installed."""
+    try:
+        return metadata.version(_DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 @cache

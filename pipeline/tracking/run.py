@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.run.artifacts import Artifact
+from pipeline.run.code import commit_hash
 from pipeline.run.files import digest, file_sha256
-from pipeline.run.settings import IS_CHECKOUT, MACHINE_KEYS, ROOT, PipelineConfig
+from pipeline.run.settings import MACHINE_KEYS, PipelineConfig
 from pipeline.tracking.experiment import (
     is_tracked,
     metric_name,
@@ -56,7 +56,7 @@ def open_run(config: PipelineConfig, stage: str, begun: float | None = None) -> 
         "task": task,
         "ensemble": settings.ensemble.name,
         "combination": settings.decode.combination,
-        "git": _git_hash(),
+        "git": commit_hash(),
         "data": _data_hash(root / "prepare" / task / "manifest.json"),
     }
     parent = sweep_parent()
@@ -122,18 +122,6 @@ def _leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield metric_name(f"{prefix}{name}"), value
-
-
-def _git_hash() -> str:
-    """Return the commit of this checkout; a wheel has none, and may lie in another repository."""
-    if not IS_CHECKOUT:
-        return "unknown"
-    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
-    try:
-        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return "unknown"
-    return result.stdout.strip() or "unknown"
 
 
 def datasets(prepared: Path, stage: str) -> list[DatasetInput]:

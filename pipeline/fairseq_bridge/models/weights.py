@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,23 @@ def load_weights(model: Any, path: Path) -> None:
             )
     check_finite(tensors, path)
     model.load_state_dict(tensors, strict=False)
+
+
+def parameter_count(paths: Iterable[Path]) -> int | None:
+    """Return the number of values in safetensors files, from their headers; tied ones count once.
+
+    None if a file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    count = 0
+    for path in paths:
+        try:
+            with safe_open(path, framework="np") as file:
+                count += sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+        except (OSError, SafetensorError):
+            return None
+    return count
 
 
 def check_finite(tensors: Mapping[str, torch.Tensor], path: Path, remedy: str = _REMEDY) -> None:

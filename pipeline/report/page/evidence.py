@@ -67,11 +67,11 @@ def _finding(verdict: Verdict, index: CellIndex) -> Finding:
 def _sets(verdict: Verdict) -> str:
     if verdict.n_set == 0:
         return ""
+    sets = f"test set{'s' if verdict.n_set > 1 else ''} ({', '.join(verdict.test_sets)})"
+    against = verdict.n_contradicting
     return (
-        f"{verdict.n_set} test set{'s' if verdict.n_set > 1 else ''} "
-        f"({', '.join(verdict.test_sets)}): "
-        f"{verdict.n_supporting} for and {verdict.n_contradicting} against the claim, by their own "
-        "intervals"
+        f"Each by itself, {verdict.n_supporting} of {verdict.n_set} {sets} support the claim"
+        f"{f' and {against} contradict it' if against else ''}"
     )
 
 

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -16,20 +16,17 @@ from markupsafe import Markup
 
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
-from pipeline.report.page.browse import TaskFolders, browsable_sets, json_text
+from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
 from pipeline.report.page.evidence import claim_groups
-from pipeline.report.page.sections import (
-    card_html,
-    header_cells,
-    signature_parts,
-    summaries,
-)
+from pipeline.report.page.origin import Origin, comparison, facts, versions
+from pipeline.report.page.sections import card_html, signature_parts, summaries
+from pipeline.report.page.tables import shown_table
 from pipeline.report.table import Table
 from pipeline.run.files import read_json
 
 _HERE = Path(__file__).parent
 _CARD_HEADING_LEVEL = 2
-_STYLES = ("page", "claims", "sentences")
+_STYLES = ("page", "tables", "claims", "sentences")
 # Joined into one script. The last file runs the page; all other files only define functions.
 _SCRIPTS = (
     "dom",
@@ -41,6 +38,7 @@ _SCRIPTS = (
     "sentence",
     "tokens",
     "cloud",
+    "wide",
     "start",
 )
 
@@ -79,7 +77,7 @@ class PageContent:
     """Everything that the page shows.
 
     `cells` are the cells of all tasks, including those that are in no table. The first
-    `most_sentences` sentences of each test set can be browsed.
+    `most_sentences` sentences of each test set can be browsed. `origin` says what made them.
     """
 
     tables: Sequence[Table]
@@ -89,6 +87,7 @@ class PageContent:
     cells: pd.DataFrame
     most_sentences: int
     beside_paper: bool = True
+    origin: Origin = field(default_factory=Origin)
 
 
 def write_page(path: Path, content: PageContent) -> None:
@@ -104,13 +103,24 @@ def write_page(path: Path, content: PageContent) -> None:
         for task in content.tasks
         for browsable in browsable_sets(task, content.cells, content.most_sentences)
     ]
+    index = CellIndex(content.cells)
     page = (
         _environment()
         .get_template("page.html")
         .render(
             content=content,
             tasks=summaries(content.cells, sets),
-            claims=claim_groups(content.claims, CellIndex(content.cells)),
+            runs={
+                index.label(task.name): facts(
+                    content.origin, task.name, task.decode, _members(sets, task.name)
+                )
+                for task in content.tasks
+            },
+            comparison=comparison(content.origin, [task.name for task in content.tasks]),
+            versions=versions(),
+            tables=[shown_table(table) for table in content.tables if not table.is_empty],
+            empty_tables=[table for table in content.tables if table.is_empty],
+            claims=claim_groups(content.claims, index),
             verdicts=Counter(verdict.verdict for verdict in content.claims),
             cards=_cards(content.tasks),
             signatures=signature_parts(content.tables),
@@ -134,15 +144,18 @@ def write_page(path: Path, content: PageContent) -> None:
 
 
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["header_cells"] = header_cells
-    return environment
+
+
+def _members(sets: Sequence[BrowsableSet], task: str) -> list[str]:
+    names = (member for browsable in sets if browsable.task == task for member in browsable.members)
+    return list(dict.fromkeys(names))
 
 
 def _cards(tasks: Sequence[TaskFolders]) -> dict[str, Markup]:

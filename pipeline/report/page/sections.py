@@ -1,4 +1,4 @@
-"""Content of the page's sections: summary, table headings, data cards, signatures."""
+"""Content of the page's sections: summary, data cards, signatures."""
 
 from __future__ import annotations
 
@@ -46,15 +46,10 @@ class SetSummary:
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """A task with its members and test sets.
-
-    `members` decoded the test sets that can be browsed. `absent`: test set that the run does not
-    have -> reason.
-    """
+    """A task with its test sets; `absent`: test set that the run does not have -> reason."""
 
     name: str
     quality: str
-    members: list[str]
     sets: list[SetSummary]
     absent: dict[str, str]
 
@@ -79,7 +74,6 @@ def _task(
     index: CellIndex, name: str, sets: dict[str, BrowsableSet], absent: dict[str, str]
 ) -> TaskSummary:
     cells = [cell for cell in index.cells if cell.task == name]
-    members = dict.fromkeys(member for browsable in sets.values() for member in browsable.members)
     of_quality = [cell for cell in cells if cell.metric in QUALITIES]
     metric = METRICS[of_quality[0].metric] if of_quality else ""
     if any(compares_words(cell.signature) for cell in of_quality):
@@ -87,7 +81,6 @@ def _task(
     return TaskSummary(
         index.label(name),
         metric,
-        list(members),
         [
             _set(
                 test_set, [cell for cell in cells if cell.test_set == test_set], sets.get(test_set)
@@ -123,51 +116,6 @@ def _quality_cell(cells: list[Cell], browsable: BrowsableSet | None) -> TableCel
         ):
             return TableCell(cell)
     return None
-
-
-@dataclass(frozen=True)
-class HeaderCell:
-    """A heading over `columns` columns and `rows` rows of headings."""
-
-    text: str
-    columns: int
-    rows: int
-
-    @property
-    def scope(self) -> str:
-        """The scope of the heading in HTML."""
-        return "colgroup" if self.columns > 1 else "col"
-
-
-def header_cells(table: Table) -> list[list[HeaderCell]]:
-    """The rows of headings, in which a heading also covers empty headings below it."""
-    grid = [_by_column(row) for row in _texts(table)]
-    rows = []
-    for depth, row in enumerate(grid):
-        cells = []
-        for column, (text, span) in row.items():
-            above = grid[depth - 1].get(column) if depth else None
-            if not text and above is not None and above[1] == span:
-                continue  # covered by the heading above
-            below = 1
-            while depth + below < len(grid) and grid[depth + below].get(column) == ("", span):
-                below += 1
-            cells.append(HeaderCell(text, span, below))
-        rows.append(cells)
-    return rows
-
-
-def _texts(table: Table) -> list[list[tuple[str, int]]]:
-    return [[(heading.text, heading.span) for heading in row] for row in table.header]
-
-
-def _by_column(row: list[tuple[str, int]]) -> dict[int, tuple[str, int]]:
-    """First column -> (text, span)."""
-    by_column, column = {}, 0
-    for text, span in row:
-        by_column[column] = text, span
-        column += span
-    return by_column
 
 
 def card_html(markdown: str, name: str, below_level: int) -> str:

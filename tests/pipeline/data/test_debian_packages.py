@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.debian_packages import Package, find_packages, package_files, unpack
+from pipeline.data.debian_packages import Package, find_packages, origin, package_files, unpack
 from pipeline.data.speech.sets import read_prompts
 from pipeline.errors import DataError, MachineError
 from pipeline.run.files import file_sha256
@@ -22,6 +22,18 @@ def test_package_in_the_folder_is_used(help_packages: Path, tmp_path: Path) -> N
     (package,) = find_packages([DE], tmp_path, help_packages, pin=False)
     assert (package.name, package.version) == (DE, "1.0")
     assert package.sha256 == file_sha256(help_packages / f"{DE}_1.0_all.deb")
+
+
+def test_a_package_has_the_day_on_which_it_was_built(
+    help_packages: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{DE}_1.0_all.deb"
+    content = (help_packages / path.name).read_bytes()
+    # The first member of the archive: its name, its time and further columns.
+    path.write_bytes(content[:24] + b"1700000000  " + content[36:])
+    (package,) = find_packages([DE], tmp_path, tmp_path, pin=False)
+    assert package.date == "2023-11-14"
+    assert origin([package])[DE]["date"] == "2023-11-14"
 
 
 def test_package_in_the_cache_needs_no_apt(

@@ -4,7 +4,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from pipeline.ensembles import DropoutMask, Ensemble, Member, manifest
 from pipeline.ensembles.ensemble import check_ensembles
@@ -96,6 +98,16 @@ def test_ensembles_without_members_are_rejected() -> None:
         check_ensembles("kind", [ensemble("a")], [])
 
 
+def test_the_manifest_counts_the_parameters_of_all_files_of_weights(tmp_path: Path) -> None:
+    shapes: dict[str, tuple[int, ...]] = {"first": (3, 4), "second": (5,)}
+    for name, shape in shapes.items():
+        save_file({"w": np.zeros(shape, np.float32)}, tmp_path / f"{name}.safetensors")
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    files = {tmp_path / name: "x" for name in ("second.safetensors", "config.json")}
+    large = replace(member("m", "x"), weights=tmp_path / "first.safetensors", files=files)
+    assert manifest([ensemble("a", large)])[0]["members"][0]["parameters"] == 17
+
+
 def test_the_manifest_describes_each_member() -> None:
     masked = replace(member("m", "x"), mask=DropoutMask(None, 3))
     assert manifest([ensemble("a", masked)]) == [
@@ -107,6 +119,7 @@ def test_the_manifest_describes_each_member() -> None:
                     "name": "m",
                     "checkpoints": {"m/w": "x"},
                     "sha256": "x",
+                    "parameters": None,  # there is no such file
                     "seed": 1,
                     "update": 60,
                     "dropout": {"rate": None, "seed": 3},

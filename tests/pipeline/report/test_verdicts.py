@@ -64,7 +64,7 @@ def test_a_claim_holds_if_all_pairs_of_runs_agree(frame_of: MakeFrame) -> None:
         nll("checkpoint_average", 1.5, members=1): each(1.4, 1.5, 1.5, 1.6),
     }
     verdict = judged(frame_of, "checkpoints_beat_singles_nll", pair)
-    assert (verdict.verdict, verdict.compared) == ("holds", "4 of 4 runs agree")
+    assert (verdict.verdict, verdict.compared) == ("holds", "4 of 4 training runs agree")
     assert (verdict.n_run, verdict.n_run_agreeing) == (4, 4)
     assert "different training runs" not in verdict.reason
 
@@ -81,7 +81,7 @@ def test_runs_that_disagree_leave_a_claim_undecided(frame_of: MakeFrame) -> None
     assert verdict.low > 0
     assert verdict.verdict == "undecided"
     assert verdict.reason.startswith("runs disagree (1 of 2)")
-    assert verdict.compared == "1 of 2 runs agree"
+    assert verdict.compared == "1 of 2 training runs agree"
 
 
 def test_runs_must_also_agree_against_a_claim(frame_of: MakeFrame) -> None:
@@ -111,8 +111,8 @@ def test_ensembles_without_one_run_are_compared_with_the_members_of_their_runs(
 ) -> None:
     three, other = "seed_1;seed_2;seed_3", "seed_2;seed_3;seed_4"
     for of_other, words in (
-        (1.39, "2 of 2 ensembles without one run agree"),
-        (1.41, "1 of 2 ensembles without one run agree"),
+        (1.39, "2 of 2 ensembles, each without one training run, agree"),
+        (1.41, "1 of 2 ensembles, each without one training run, agree"),
     ):
         pair = {
             nll("random_init", 1.0): {ALL: 1.0, three: 1.1, other: of_other},
@@ -210,7 +210,7 @@ def test_both_sides_of_every_claim_stand_on_the_same_runs_or_it_says_why_not(
         compared = [cells[key] for key in verdict.cells]
         runs = {cell.runs for cell in compared}
         members = {cell.members for cell in compared if cell.members > 1}
-        assert ("the sides stand on different training runs" in verdict.reason) == (len(runs) > 1)
+        assert ("the sides use different training runs" in verdict.reason) == (len(runs) > 1)
         assert ("members against" in verdict.reason) == (len(members) > 1)
 
 

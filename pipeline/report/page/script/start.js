@@ -29,4 +29,5 @@ function start() {
   openAddressed();
 }
 
+markWideTables();
 if (sets.length) start();

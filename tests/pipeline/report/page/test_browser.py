@@ -151,7 +151,7 @@ def test_html_in_the_data_is_shown_as_text(page: Page) -> None:
         assert row.locator(".given").text_content() == source[nth]
         assert row.locator("dl.texts dd").first.text_content() == source[nth]
     assert source[0].startswith("</script><script>")
-    assert page.title().startswith("Uncertainty in structured prediction")
+    assert page.title().startswith("Uncertainty of ensembles: nmt_ende")
     assert page.locator("main img").count() == 1  # the only figure
     assert "<img src=x" in (page.locator("#data .card").text_content() or "")
 

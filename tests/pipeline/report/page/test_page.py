@@ -31,7 +31,7 @@ def test_the_page_is_complete_and_loads_nothing(
     assert not re.findall(r"url\(|@import|fetch\(|innerHTML|insertAdjacent|document\.write", page)
     for text in (
         "BLEU &lt;of&gt; all",
-        '<th scope="col" rowspan="2">Task</th>',
+        '<th scope="col" id="column-tab-bleu-task-set" rowspan="2">',
         '<th scope="colgroup" colspan="2">Scores</th>',
         '<span class="value">17.2</span><span class="unseen"> (best)</span>',
         '<span class="unseen">paper </span>28.8',
@@ -39,7 +39,7 @@ def test_the_page_is_complete_and_loads_nothing(
         'id="claim-c"',
         'dir="auto">newstest14, single: BLEU</th><td>17.2 <span class="spread">± 0.6</span>',
         "Not drawn: there is one member.",
-        "Help pages, permuted (SYNTHETIC) <strong",
+        'PRM</span> <strong class="tag">SYNTHETIC</strong>',
         "Decodes: 1",
         "LTO is absent: no folder &lt;was&gt; named.",
         "at most the first 3,000 sentences of a test set",

@@ -5,8 +5,7 @@ import pytest
 from pipeline.metrics.cell import Cell
 from pipeline.report.names import decoder_name, measure_label
 from pipeline.report.page.browse import ordered_test_sets
-from pipeline.report.page.sections import HeaderCell, card_html, header_cells
-from pipeline.report.table import Heading, Table
+from pipeline.report.page.sections import card_html
 
 
 @pytest.mark.parametrize(
@@ -45,23 +44,6 @@ def test_the_baseline_is_first_and_teacher_forced_sets_are_last() -> None:
     ]
     assert ordered_test_sets(cells, "nmt_ende") == ["newstest14", "MED", "CUT", "L-DEEN"]
     assert ordered_test_sets(cells, "asr") == []
-
-
-def test_a_heading_covers_empty_headings_below_it() -> None:
-    table = Table(
-        "tab:x",
-        "X",
-        (
-            (Heading("Task"), Heading("PrEx", 2), Heading("")),
-            (Heading(""), Heading("H"), Heading(""), Heading("I")),
-        ),
-        (),
-    )
-    assert header_cells(table) == [
-        [HeaderCell("Task", 1, 2), HeaderCell("PrEx", 2, 1), HeaderCell("", 1, 1)],
-        [HeaderCell("H", 1, 1), HeaderCell("", 1, 1), HeaderCell("I", 1, 1)],
-    ]
-    assert [cell.scope for cell in header_cells(table)[0]] == ["col", "colgroup", "col"]
 
 
 def test_headings_of_a_card_are_lowered_and_its_tables_are_labelled() -> None:
