@@ -24,9 +24,7 @@ def test_package_in_the_folder_is_used(help_packages: Path, tmp_path: Path) -> N
     assert package.sha256 == file_sha256(help_packages / f"{DE}_1.0_all.deb")
 
 
-def test_a_package_has_the_day_on_which_it_was_built(
-    help_packages: Path, tmp_path: Path
-) -> None:
+def test_a_package_has_the_day_on_which_it_was_built(help_packages: Path, tmp_path: Path) -> None:
     path = tmp_path / f"{DE}_1.0_all.deb"
     content = (help_packages / path.name).read_bytes()
     # The first member of the archive: its name, its time and further columns.
