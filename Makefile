@@ -9,7 +9,7 @@ export DO_NOT_TRACK = 1
 # Containers often set this variable. Then each of hundreds of processes would compile the same files.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel docs pictures ui
+.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel replication docs pictures ui
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -70,6 +70,10 @@ ui: setup ## MLflow UI, for this machine only
 
 bench: setup ## Speed and memory as a table and outputs/bench/PART.json (one part: ONLY=startup)
 	python -m tests.bench $(ONLY)
+
+replication: setup ## The study of docs/replication, which takes hours (some trainings: ONLY='ende-both-*')
+	python -m docs.replication.run $(if $(ONLY),'$(ONLY)')
+	python -m docs.replication.report
 
 docs: setup ## Documentation as a site in outputs/site, built without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict

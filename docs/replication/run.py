@@ -1,4 +1,4 @@
-"""Make the points of the replication study: `python docs/replication/run.py [PATTERN]`.
+"""Make the points of the replication study: `python -m docs.replication.run [PATTERN]`.
 
 PATTERN: of the names of trainings, such as 'ende-both-*'; without it, all are made. Results lie in
 outputs/replication/{training}/{point}; numbers.csv, claims.csv and points.csv in this folder gain
@@ -30,7 +30,7 @@ _QUALITY = ["bleu", "wer_percent", "nll", "copied_percent"]
 _DETECTION = ["prr", "roc_auc"]
 _CELLS = (
     *("test_set", "ensemble", "hypotheses", "regime", "T", "B", "column", "metric"),
-    *("value", "low", "high", "n", "groups", "reason"),
+    *("value", "low", "high", "reason"),
 )
 _CLAIMS = ("claim", "test_sets", "verdict", "metric", "value", "low", "high", "reason")
 
@@ -88,7 +88,7 @@ def _make(point: Point) -> dict[str, float]:
 
 
 def _run(stage: str, root: Path, task: str, settings: Mapping[str, Any]) -> float:
-    options = [f"{key}={_value(value)}" for key, value in settings.items()]
+    options = [f"{key}={value_text(value)}" for key, value in settings.items()]
     options += [f"io.root={root}", f"data.downloads={RESULTS}/downloads", "tracking=off"]
     start = perf_counter()
     subprocess.run(
@@ -105,7 +105,8 @@ def _run(stage: str, root: Path, task: str, settings: Mapping[str, Any]) -> floa
     return perf_counter() - start
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return a value as Hydra reads it."""
     return f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
@@ -115,7 +116,7 @@ def _record(point: Point, seconds: Mapping[str, float]) -> None:
     cells = pd.read_csv(folder / "metrics" / point.task / "cells.csv", low_memory=False)
     claims = pd.read_csv(folder / "tables" / "claims.csv")
     name = {"training": point.training, "point": point.name}
-    settings = {key: _value(value) for key, value in point.settings.items()}
+    settings = {key: value_text(value) for key, value in point.settings.items()}
     row = {**name, "task": point.task, **settings}
     row |= {f"{stage}_seconds": round(value) for stage, value in seconds.items()}
     _add("numbers", name, _kept(cells)[[*_CELLS]])
@@ -124,9 +125,14 @@ def _record(point: Point, seconds: Mapping[str, float]) -> None:
 
 
 def _kept(cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of quality, and of detection by measures of sentences with length normalisation."""
-    detection = cells["metric"].isin(_DETECTION) & (cells["length_norm"] != False)  # noqa: E712
-    return cells[cells["metric"].isin(_QUALITY) | detection]
+    """Rows of quality, and of detection with length normalisation and all hypotheses of the beam.
+
+    Errors are those of the best hypothesis, so that their measures have B = 1.
+    """
+    decode = ["test_set", "ensemble", "hypotheses", "regime", "metric"]
+    is_largest = cells["B"] == cells.groupby(decode)["B"].transform("max")
+    detection = is_largest & cells["metric"].isin(_DETECTION)
+    return cells[cells["metric"].isin(_QUALITY) | (detection & (cells["length_norm"] != False))]  # noqa: E712
 
 
 def _add(table: str, name: Mapping[str, str], rows: pd.DataFrame) -> None:
@@ -137,7 +143,7 @@ def _add(table: str, name: Mapping[str, str], rows: pd.DataFrame) -> None:
     new = rows.assign(**name)
     new = new[[*name, *rows.columns]]
     temporary = TABLES[table].with_suffix(".tmp")
-    pd.concat([old, new]).to_csv(temporary, index=False, float_format="%.6g")
+    pd.concat([old, new]).to_csv(temporary, index=False, float_format="%.5g")
     temporary.replace(TABLES[table])
 
 
