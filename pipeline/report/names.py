@@ -34,6 +34,8 @@ METRICS = {
 }
 
 
+# Measures whose values have another unit than nats.
+_UNITS = dict.fromkeys(("xbleu", "xwer"), "squared percent")
 # Columns of tables that are not measures.
 _OTHER_COLUMNS = {
     "token_error_rate_percent": Words("token error rate", "% TER"),
@@ -71,6 +73,12 @@ def measure_label(name: str) -> str:
     posterior, remark = POSTERIORS[measure.posterior], _remark(measure.label)
     letter = measure.label.letter
     return f"{posterior} {measure.uncertainty} {letter}{remark}, {_estimator(measure)}"
+
+
+def value_label(name: str) -> str:
+    """Return the label of a measure for its values: with their unit, unless it is nats or none."""
+    label, unit = measure_label(name), _UNITS.get(name)
+    return label if unit is None else f"{label} ({unit})"
 
 
 def short_label(name: str) -> str:

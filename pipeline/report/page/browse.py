@@ -17,7 +17,7 @@ from pipeline.quality.registry import QUALITIES, Quality, quality_metric
 from pipeline.quality.tokenisers import DEFAULT, check_tokeniser
 from pipeline.quality.transcripts import AS_DECODED
 from pipeline.report.cells import CellIndex
-from pipeline.report.names import decoder_name, measure_label
+from pipeline.report.names import decoder_name, value_label
 from pipeline.report.page.sentences import sentence_data
 from pipeline.report.page.sounds import embedded_sounds
 from pipeline.run.artifacts import Artifact
@@ -106,7 +106,7 @@ class BrowsableSet:
             "is_speech": self.is_speech,
             "error_label": _ERROR_LABELS[self.quality],
             "n_sentence": self.n_sentence,
-            "measure_labels": {name: measure_label(name) for name in self.measures},
+            "measure_labels": {name: value_label(name) for name in self.measures},
         }
 
 

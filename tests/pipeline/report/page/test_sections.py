@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.metrics.cell import Cell
-from pipeline.report.names import decoder_name, measure_label
+from pipeline.report.names import decoder_name, measure_label, value_label
 from pipeline.report.page.browse import ordered_test_sets
 from pipeline.report.page.sections import card_html
 
@@ -21,6 +21,12 @@ from pipeline.report.page.sections import card_html
 )
 def test_measures_have_readable_labels(name: str, label: str) -> None:
     assert measure_label(name) == label
+
+
+def test_values_of_measures_that_are_not_in_nats_have_a_unit() -> None:
+    assert value_label("xbleu") == "X-BLEU (squared percent)"
+    assert value_label("xwer") == "X-WER (squared percent)"
+    assert value_label("prex_entropy_c") == measure_label("prex_entropy_c")
 
 
 def test_decodes_have_readable_names() -> None:
