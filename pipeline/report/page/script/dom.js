@@ -31,22 +31,20 @@ function setOptions(select, pairs) {
   select.replaceChildren(...pairs.map(([value, label]) => make("option", { value, dir: "auto" }, label)));
 }
 
-// Rows hold texts or finished cells.
+// Rows hold texts or finished cells. The caption stays in sight if the table scrolls.
 function makeTable(caption, heads, rows) {
   const filled = (tag, attributes) => (cell) =>
     typeof cell === "string" ? make(tag, attributes, cell) : cell;
   const body = rows.map((row) => make("tr", {}, ...row.map(filled("td", {}))));
-  return make(
-    "div",
-    { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
-    make(
-      "table",
-      {},
-      make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, ...heads.map(filled("th", { scope: "col" })))),
-      make("tbody", {}, ...body),
-    ),
+  const table = make(
+    "table",
+    { "aria-label": caption },
+    make("thead", {}, make("tr", {}, ...heads.map(filled("th", { scope: "col" })))),
+    make("tbody", {}, ...body),
   );
+  const box = { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" };
+  const shown = make("p", { class: "caption", "aria-hidden": "true" }, caption);
+  return make("div", {}, shown, make("div", box, table));
 }
 
 // The content is made when the element is first opened.

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from pipeline.report.page import PageContent, write_page
+from pipeline.report.table import Heading
 from tests.pipeline.report.page.conftest import RIGHT_TO_LEFT
 
 WriteResults = Callable[..., PageContent]
@@ -204,8 +206,41 @@ def test_nothing_is_cut_and_texts_have_their_direction(
     page.select_option("#order", "position")
     for nth in range(6):
         page.locator("#list > li > button").nth(nth).click()
+    page.get_by_text("All measures of this sentence").first.click()
     page.locator("#claims summary").first.click()
     page.screenshot(path=tmp_path / "page.png", full_page=True)
     assert page.evaluate(CUT) == []
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
+    assert page.evaluate(WITHOUT_DIRECTION, RIGHT_TO_LEFT) == []
+
+
+def test_texts_of_users_have_their_direction_in_every_section(
+    page: Page, write_results: WriteResults, tmp_path: Path
+) -> None:
+    name = f"{RIGHT_TO_LEFT} 12"
+    content = write_results(n_sentence=4, test_sets=("newstest14", name))
+    card = tmp_path / "card.md"
+    card.write_text(f"# {name}\n\n{name}\n\n- {name}\n\n| a |\n| --- |\n| {name} |\n", "utf-8")
+    table = content.tables[0]
+    named_table = replace(
+        table,
+        title=name,
+        header=((Heading(name), *table.header[0][1:]), *table.header[1:]),
+        rows=(replace(table.rows[0], labels=(name, name)),),
+        notes=(name,),
+    )
+    own = replace(
+        content,
+        tables=[named_table],
+        claims=[
+            replace(verdict, label=name, compared=name, reason=name) for verdict in content.claims
+        ],
+        figures=[replace(figure, title=name, caption=name) for figure in content.figures],
+        tasks=[replace(content.tasks[0], data_card=card)],
+        cells=content.cells.assign(data=name, task_label=name, reason=name, roles=name),
+    )
+    write_page(tmp_path / "index.html", own)
+    opened(page, (tmp_path / "index.html").as_uri())
+    for details in page.locator("details").all():
+        details.evaluate("details => { details.open = true }")
     assert page.evaluate(WITHOUT_DIRECTION, RIGHT_TO_LEFT) == []
