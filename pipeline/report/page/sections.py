@@ -21,6 +21,8 @@ from pipeline.report.table import Table, TableCell
 # Markdown that may occur in a sentence by chance, or that links to other pages.
 _DISABLED_MARKDOWN = ("link", "image", "autolink", "emphasis", "html_inline", "html_block")
 _DEEPEST_HEADING = 6
+# Blocks of a card whose texts may be in any language.
+_TEXT_BLOCKS = ("heading_open", "paragraph_open", "list_item_open", "th_open", "td_open")
 _SYNTHETIC = "synthetic"
 
 
@@ -128,6 +130,8 @@ def card_html(markdown: str, name: str, below_level: int) -> str:
     tokens: list[Token] = []
     heading, n_table = "", 0
     for token in parser.parse(markdown):
+        if token.type in _TEXT_BLOCKS:
+            token.attrSet("dir", "auto")
         if token.type in ("heading_open", "heading_close"):
             level = min(int(token.tag.removeprefix("h")) + below_level, _DEEPEST_HEADING)
             token.tag = f"h{level}"

@@ -42,9 +42,11 @@ function makeTable(caption, heads, rows) {
     make("thead", {}, make("tr", {}, ...heads.map(filled("th", { scope: "col" })))),
     make("tbody", {}, ...body),
   );
-  const box = { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" };
+  const about = { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" };
+  const box = make("div", about, table);
+  wideTables.observe(box);
   const shown = make("p", { class: "caption", "aria-hidden": "true" }, caption);
-  return make("div", {}, shown, make("div", box, table));
+  return make("div", {}, shown, box);
 }
 
 // The content is made when the element is first opened.

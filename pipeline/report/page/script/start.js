@@ -29,5 +29,5 @@ function start() {
   openAddressed();
 }
 
-markWideTables();
+for (const box of document.querySelectorAll(".scroll")) wideTables.observe(box);
 if (sets.length) start();

@@ -31,8 +31,8 @@ def test_the_page_is_complete_and_loads_nothing(
     assert not re.findall(r"url\(|@import|fetch\(|innerHTML|insertAdjacent|document\.write", page)
     for text in (
         "BLEU &lt;of&gt; all",
-        '<th scope="col" id="column-tab-bleu-task-set" rowspan="2">',
-        '<th scope="colgroup" colspan="2">Scores</th>',
+        '<th dir="auto" scope="col" id="column-tab-bleu-task-set" rowspan="2">',
+        '<th dir="auto" scope="colgroup" colspan="2">Scores</th>',
         '<span class="value">17.2</span><span class="unseen"> (best)</span>',
         '<span class="unseen">paper </span>28.8',
         "Ensembles &lt;beat&gt; singles.",

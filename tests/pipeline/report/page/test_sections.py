@@ -54,9 +54,9 @@ def test_the_baseline_is_first_and_teacher_forced_sets_are_last() -> None:
 
 def test_headings_of_a_card_are_lowered_and_its_tables_are_labelled() -> None:
     html = card_html("# Card\n\n###### Deep\n\n| A |\n| --- |\n| 1 |\n", "nmt", 2)
-    assert "<h3>Card</h3>" in html
-    assert "<h6>Deep</h6>" in html
-    assert '<th scope="col">A</th>' in html
+    assert '<h3 dir="auto">Card</h3>' in html
+    assert '<h6 dir="auto">Deep</h6>' in html
+    assert '<th dir="auto" scope="col">A</th>' in html
     assert 'aria-label="nmt, table 1: Deep" tabindex="0"><table>' in html
     assert html.count("<div") == html.count("</div>") == 1
 
