@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.run.application import run
 from pipeline.run.schema import PipelineConfig
-from pipeline.sweep import close, decode_folder, lean_settings, point_folder, report_point
+from pipeline.sweep import decode_folder, lean_settings, point_folder, report_point
 from stages.decode import decode
 from stages.metrics import metrics
 from stages.uncertainty import uncertainty
@@ -32,4 +32,4 @@ def sweep(config: PipelineConfig) -> None:
 
 
 if __name__ == "__main__":
-    run(sweep, lock=None, after_sweep=close)
+    run(sweep, lock=None, makes_points=True)

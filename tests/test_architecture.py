@@ -35,12 +35,14 @@ LEVELS = {
     "decoding": 5,
     "report": 5,
     "plan": 6,
-    "sweep": 6,
+    "multirun": 6,
+    "sweep": 7,
 }
 # Imports against the order of levels: (module, room), and why.
 EXCEPTIONS = {
-    # The outermost function of every stage ends the tracking run of a sweep.
+    # The outermost function of every stage ends the tracking run of a sweep, and summarises it.
     ("pipeline.run.application", "tracking"),
+    ("pipeline.run.application", "multirun"),
 }
 # fairseq's VGG-Transformer imports itself as a top-level package, `examples`.
 MAY_USE_SYS_MODULES = "pipeline/fairseq_bridge/models/vggtransformer.py"

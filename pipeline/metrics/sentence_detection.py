@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,16 +80,21 @@ def _system(decode: Decode) -> tuple[object, ...]:
 
 
 def error_detection_cells(
-    replicates: Sequence[MeasuredDecode], evaluation: Evaluation
+    replicates: Sequence[MeasuredDecode],
+    evaluation: Evaluation,
+    chosen: Callable[[Iterable[SentenceMeasures]], dict[bool, SentenceMeasures]] = (
+        first_of_each_length_norm
+    ),
 ) -> Iterator[Cell]:
     """Prediction rejection ratio in percent of every measure at B = 1, where T has no effect.
 
-    A cell is the mean over replicates. The error of a sentence is 100 - sentence BLEU, or its WER.
-    There is a cell for each rule of the evaluation. Source: `tab:sequence-error-detection`.
+    chosen: selects the measures of each length norm, by default those at B = 1. A cell is the mean
+    over replicates. The error of a sentence is 100 - sentence BLEU, or its WER. There is a cell for
+    each rule of the evaluation. Source: `tab:sequence-error-detection`.
     """
     decodes = [measured.decode for measured in replicates]
     scorable = scorable_in_all(decodes)
-    grids = [first_of_each_length_norm(measured.grid) for measured in replicates]
+    grids = [chosen(measured.grid) for measured in replicates]
     for rule in rejection_rules(evaluation.quality, evaluation.rules):
         errors_percent = [decode.errors_percent(rule.sentence_error_percent) for decode in decodes]
         for length_norm, first in grids[0].items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PANELS = 6
-_REASON = "reason"
+_MOST_NUMBERS = 10  # in summary.md
+_LINE = 80  # characters in a line of summary.md
+_FOLDER, _REASON = "folder", "reason"
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Point:
     `number` is its position in the sweep, `overrides` maps keys to the requested values, and
     `numbers` maps names to the numbers of the main ensemble. `reason` says why the point failed;
     None if it did not. A point whose results could not be tracked has a reason and numbers.
+    `folder` holds the results.
     """
 
     number: int
     overrides: dict[str, str]
     numbers: dict[str, float]
     reason: str | None = None
+    folder: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -53,9 +58,9 @@ def swept_keys(points: Sequence[Point]) -> list[str]:
 
 
 def summary(points: Sequence[Point]) -> pd.DataFrame:
-    """One row per point, in the order of their numbers: swept keys, numbers, reason.
+    """One row per point, in the order of their numbers: swept keys, numbers, folder, reason.
 
-    The column `reason` exists only if a point failed.
+    The column `reason` exists only if a point failed, and `folder` only if folders are known.
     """
     ordered = sorted(points, key=lambda point: point.number)
     swept = swept_keys(ordered)
@@ -64,10 +69,75 @@ def summary(points: Sequence[Point]) -> pd.DataFrame:
         for point in ordered
     ]
     frame = pd.DataFrame(rows, index=range(len(rows)))
+    if any(point.folder for point in ordered):
+        frame[_FOLDER] = [point.folder for point in ordered]
     if any(point.reason for point in ordered):
         frame[_REASON] = [point.reason for point in ordered]
     frame.attrs["swept"] = swept
     return frame
+
+
+def summary_text(points: Sequence[Point], folder: Path) -> str:
+    """The summary as Markdown that fits into a terminal; `folder` is that of the summary.
+
+    Points are columns, and at most ten numbers are rows: first those that differ between points,
+    in their own order. Without numbers, points are rows with their folders.
+    """
+    frame = summary(points)
+    swept, numbers = frame.attrs["swept"], _numbers(frame)
+    if numbers:
+        varied = [name for name in numbers if frame[name].nunique() > 1]
+        shown = [*varied, *(name for name in numbers if name not in varied)][:_MOST_NUMBERS]
+        frame["point"] = [str(point) for point in frame.index]
+        parts = [*_transposed(frame, [*(swept or ["point"]), *shown])]
+        if len(shown) < len(numbers):
+            parts.append(f"All {len(numbers)} numbers of each point are in summary.csv.")
+    else:
+        inside = [str(name) for name in frame.columns if name in (*swept, _FOLDER)]
+        rows = frame[inside].astype(object).to_numpy().tolist()
+        if _FOLDER in inside:
+            rows = [[*row[:-1], _relative(row[-1], folder)] for row in rows]
+        parts = [_table(inside, rows)]
+    if any(point.reason for point in points):
+        parts.append(f"Failed: {escape_markdown(failures(points))}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _transposed(frame: pd.DataFrame, names: list[str]) -> Iterator[str]:
+    """Tables with a row for each name and a column for each point, as many as a line holds."""
+    columns = [[_markdown_text(value) for value in row] for row in frame[names].to_numpy(object)]
+    of_names = max(map(len, names)) + len("| ``   |")
+    first, width = 0, of_names
+    for index, column in enumerate(columns):
+        of_point = max(map(len, column)) + len("|    ")
+        if width + of_point > _LINE and index > first:
+            yield _table_of_columns(names, columns[first:index])
+            first, width = index, of_names
+        width += of_point
+    yield _table_of_columns(names, columns[first:])
+
+
+def _table_of_columns(names: list[str], columns: list[list[str]]) -> str:
+    (heading, *values), *rows = zip(map(_code, names), *columns, strict=True)
+    return markdown_table([heading, *values], rows, n_left=1)
+
+
+def _table(names: list[str], rows: list[list[Any]]) -> str:
+    texts = [[_markdown_text(value) for value in row] for row in rows]
+    return markdown_table([*map(_code, names)], texts, n_left=len(names))
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
+
+
+def _relative(path: str, folder: Path) -> str:
+    return os.path.relpath(path, folder) if path else ""
+
+
+def _numbers(frame: pd.DataFrame) -> list[str]:
+    others = (*frame.attrs["swept"], _FOLDER, _REASON)
+    return [str(name) for name in frame.columns if name not in others]
 
 
 def failures(points: Sequence[Point]) -> str:
@@ -90,9 +160,7 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     write_atomically(
         written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
     )
-    rows = [[_markdown_text(value) for value in row] for row in frame.itertuples(index=False)]
-    headings = [escape_markdown(str(name)) for name in frame.columns]
-    write_atomically(written[1], markdown_table(headings, rows, n_left=0) + "\n")
+    write_atomically(written[1], summary_text(points, folder))
     with styled():
         figure = draw(frame)
         if figure is not None:
@@ -110,11 +178,10 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     Each combination of the other swept keys is a line. Points without numbers are left out. None if
     no swept key has two different numbers.
     """
-    swept = frame.attrs["swept"]
-    numbers = [str(name) for name in frame.columns if name not in (*swept, _REASON)]
+    swept, numbers = frame.attrs["swept"], _numbers(frame)
     frame = frame.dropna(subset=numbers, how="all")
     numeric = [key for key in swept if pd.api.types.is_numeric_dtype(frame[key])]
-    if not numeric or frame[numeric].nunique().max() < 2:
+    if not numbers or not numeric or frame[numeric].nunique().max() < 2:
         return None
     across = max(numeric, key=lambda key: frame[key].nunique())
     line_keys = [key for key in swept if key != across]

@@ -17,7 +17,6 @@ import hydra
 import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import CompactHydraException, HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
@@ -30,27 +29,35 @@ from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import check_launcher, check_overrides, tidied, yaml_message
+from pipeline.run.points import (
+    Record,
+    folder_of_job,
+    folder_of_points,
+    is_multirun,
+    point_name,
+    point_settings,
+)
 from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
 
-FAILURE_FILE = "failed.txt"  # in Hydra's folder of a run: why it failed
 Stage = Callable[[PipelineConfig], None]
-AfterSweep = Callable[[tracking.Sweep], None]
 LockScope = Literal["task", "root"]
 # A full disk, a quota, a limit on the size of files, a read-only folder, a missing permission.
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 _STAGE = re.compile(r"python -m stages\.(\w+)")  # in the advice of an error
 _RESUME = "finished parts are kept and the next run resumes"
 
-# Runs that start in the same instant get different folders. Registered at import, because jobs run
-# in separate processes, which import this module and need the resolver too.
+# Registered at import, because jobs run in separate processes, which import this module and need
+# the resolvers too. Runs that start in the same instant get different folders by the process id.
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
+OmegaConf.register_new_resolver("folder_of_points", folder_of_points, replace=True)
+OmegaConf.register_new_resolver("point_name", point_name, replace=True)
 
 
 def run(
     stage: Stage,
     *,
     lock: LockScope | None = "task",
-    after_sweep: AfterSweep | None = None,
+    makes_points: bool = False,
     has_parts: bool = False,
     uses: Collection[str] = (),
 ) -> None:
@@ -58,9 +65,10 @@ def run(
 
     lock: the results that only one run of the stage at a time may write: those of its task
     ("task") or of all tasks ("root"). None: the stage holds its own locks.
+    makes_points: whether the stage itself works in the folders of the points of a multirun;
+    otherwise each job runs with the settings of `point_settings`.
     has_parts: whether the stage can make only the part that setting `part` names.
     uses: the settings of group io, besides root, that the stage uses; it refuses all others.
-    after_sweep: called after the jobs of a `--multirun`; it may raise PipelineError.
 
     Settings that the stage's `params:` in dvc.yaml do not list read as missing, under DVC and by
     hand alike. Exit codes: 0 done; 1 the stage failed; 2 the command line is wrong; 130 or 143
@@ -79,27 +87,49 @@ def run(
             signal.signal(signal_number, _interrupt)
     hydra_main = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
     with _reported_errors(stage.__name__):
-        application = hydra_main(_application(stage, lock, has_parts, uses))
-        tracking.run_and_end_sweep(application, after_sweep or (lambda _: None))
+        application = hydra_main(_application(stage, lock, makes_points, has_parts, uses))
+        tracking.run_and_end_sweep(application, _end_of_multirun)
+
+
+def _end_of_multirun(sweep: tracking.Sweep) -> None:
+    from pipeline.multirun import close  # it imports pandas and matplotlib
+
+    close(sweep)
 
 
 def _application(
-    stage: Stage, lock: LockScope | None, has_parts: bool, uses: Collection[str]
+    stage: Stage,
+    lock: LockScope | None,
+    makes_points: bool,
+    has_parts: bool,
+    uses: Collection[str],
 ) -> Callable[[DictConfig], None]:
     """Return what Hydra calls: once for a run, or once for each job of a multirun."""
     name = stage.__name__
 
     def application(config: DictConfig) -> None:
+        # The jobs that make the parts of a stage are no points.
+        record = Record.started(name) if is_multirun() and config.part is None else None
         try:
+            if record:
+                record.claim("hydra.sweep.subdir", folder_of_job())
             settings = _settings(config)
             _refuse_unused(settings, name, uses)
+            if record and not makes_points:
+                settings = point_settings(name, settings)
+                if settings.io.out is not None:
+                    record.claim("io.out", Path(settings.io.out))
             _run_all(stage, settings, lock, has_parts)
         except Exception as error:
             message = _message(error, name)
-            _keep_reason(message or f"{type(error).__name__}: {error}")
+            if record:
+                with suppress(OSError):  # a full disk is reported anyway
+                    record.write(ended=True, reason=message or f"{type(error).__name__}: {error}")
             if message is None:
                 raise
             _fail(message)
+        if record:
+            record.write(ended=True)
 
     application.__module__ = f"stages.{name}"  # Hydra names the job after it
     return application
@@ -150,17 +180,10 @@ def _print_error(message: object) -> None:
 
 def _fail(message: str) -> NoReturn:
     """End the run, or this job of a multirun, with one line."""
-    if HydraConfig.get().mode == RunMode.MULTIRUN:
+    if is_multirun():
         raise CompactHydraException(f"error: {message}")
     _print_error(message)
     sys.exit(1)
-
-
-def _keep_reason(message: str) -> None:
-    """Write why this run failed into its own folder, for the summary of a sweep."""
-    with suppress(OSError):  # a full disk is reported anyway
-        path = Path(HydraConfig.get().runtime.output_dir) / FAILURE_FILE
-        path.write_text(message, encoding="utf-8")
 
 
 def _message(error: Exception, name: str) -> str | None:
@@ -261,7 +284,7 @@ def _run_locked(stage: Stage, settings: PipelineConfig, lock_file: Path | None) 
     if settings.io.out is not None or lock_file is None:
         stage(settings)
         return
-    is_job = settings.part is not None or HydraConfig.get().mode == RunMode.MULTIRUN
+    is_job = settings.part is not None or is_multirun()
     with exclusive_lock(lock_file, lock_file.name, wait=is_job):
         try:
             stage(settings)

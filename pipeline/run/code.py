@@ -52,6 +52,21 @@ def declared_params(stage: str) -> list[str] | None:
     return None
 
 
+def input_folders(stage: str) -> list[str]:
+    """Return the folders of io.root that a stage reads, as dvc.yaml lists them."""
+    if stage == "plan":  # it is not in dvc.yaml
+        return ["prepare"]
+    deps = _dvc_stages().get(stage, {}).get("deps", [])
+    return [Path(dep).parts[1] for dep in deps if dep.startswith("outputs/")]
+
+
+def resumed_folders(stage: str) -> list[str]:
+    """Return the folders of io.root whose parts a stage keeps and resumes: its persistent outs."""
+    outs = _dvc_stages().get(stage, {}).get("outs", [])
+    persistent = [path for out in outs if isinstance(out, dict) for path in out]
+    return [Path(path).parts[1] for path in persistent]
+
+
 def provenance(
     config: PipelineConfig,
     stage: str,

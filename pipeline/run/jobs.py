@@ -17,6 +17,11 @@ from pipeline.run.artifacts import PartFolder
 from pipeline.run.settings import PipelineConfig
 
 _SEPARATOR = " + "  # between the parts of one job, in setting `part`
+# Parts are no points: their jobs need a folder for Hydra's own files only.
+_FOLDERS = (
+    "hydra.sweep.dir=${hydra.callbacks.sweep_parent.folder}",
+    "hydra.sweep.subdir=${hydra.job.num}",
+)
 
 
 def parts_of_job(part: str) -> list[str]:
@@ -88,6 +93,7 @@ def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[list[str]],
         f"from_config={_quoted(str(config.from_config))}",
         f"io.root={_quoted(config.io.root)}",
         f"part={','.join(_quoted(_SEPARATOR.join(parts)) for parts in jobs)}",
+        *_FOLDERS,
         *launcher,
     ]
     return _run_in_group(command)

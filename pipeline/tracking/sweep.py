@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import MachineError
 from pipeline.run.files import write_json
@@ -36,7 +36,7 @@ class Parent:
 class Sweep:
     """A multirun that this process started.
 
-    folder: Hydra's folder of the sweep, with one folder per job; log: the run of the sweep.
+    folder: what its jobs tell each other and this process; log: the run of the sweep.
     """
 
     folder: Path
@@ -49,14 +49,15 @@ _started: list[Sweep] = []  # Hydra creates the callback and does not return it
 class SweepParent(Callback):
     """Create the store, the experiment and the run of a sweep once, before its jobs start."""
 
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        """Write the id of the sweep's run into the sweep's folder. Exit if MLflow fails."""
-        overrides = config.hydra.overrides.task
-        if any(str(override).startswith("part=") for override in overrides):
+        """Write the id of the sweep's run into the folder. Exit if MLflow fails."""
+        if any(override.startswith("part=") for override in _overrides(config)):
             return
-        folder = Path(config.hydra.sweep.dir)
         try:
-            _started.append(Sweep(folder, _parent(config, folder)))
+            _started.append(Sweep(self._folder, _parent(config, self._folder)))
         except MachineError as error:  # Hydra turns errors of callbacks into warnings
             sys.exit(f"error: {error}")
 
@@ -67,7 +68,7 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name
     )
-    overrides = list(map(str, config.hydra.overrides.task))
+    overrides = _overrides(config)
     name = f"{short_names(settings_of(overrides))} {config.hydra.job.name}".strip()
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
@@ -75,6 +76,11 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     parent = Parent(run.info.run_id, swept(overrides))
     write_json(folder / _PARENT_FILE, asdict(parent))
     return RunLog(client, run.info.run_id)
+
+
+def _overrides(config: DictConfig) -> list[str]:
+    """The overrides as requested: those with `${hydra:...}` have a value in jobs only."""
+    return cast(list[str], OmegaConf.to_container(config.hydra.overrides.task, resolve=False))
 
 
 def run_and_end_sweep(application: Callable[[], None], at_end: Callable[[Sweep], None]) -> None:
@@ -108,5 +114,5 @@ def sweep_parent() -> Parent | None:
     """Return the sweep that this job belongs to; None outside a sweep."""
     if not HydraConfig.initialized():
         return None
-    path = Path(HydraConfig.get().sweep.dir) / _PARENT_FILE
+    path = Path(HydraConfig.get().callbacks["sweep_parent"].folder) / _PARENT_FILE
     return Parent(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None

@@ -59,7 +59,10 @@ def test_summary_has_one_row_per_point_and_the_swept_keys(sweep_folder: Path) ->
     assert points == [[1, 1], [1, 2], [10, 1], [10, 2]]
     numbers = ["bleu", "nll", "roc_auc"]
     assert not frame[numbers].isna().any(axis=None)
-    assert (sweep_folder / "summary.md").read_text().count("\n") == 6
+    assert frame["folder"].map(lambda folder: Path(folder).name.startswith("point-")).all()
+    heading, _, beams, *_ = (sweep_folder / "summary.md").read_text().splitlines()
+    assert heading.split()[1::2] == ["`uncertainty.temperature`", "1", "1", "10", "10"]
+    assert beams.split()[1::2] == ["`decode.beam`", "1", "2", "1", "2"]
     assert "<svg" in (sweep_folder / "summary.svg").read_text()
 
 

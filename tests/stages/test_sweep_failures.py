@@ -11,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
-from omegaconf import OmegaConf
 
 from pipeline.errors import PipelineError
+from pipeline.multirun import close
 from pipeline.report.sweep import Point, draw, failures, summary, write_summary
 from pipeline.run.settings import ROOT
-from pipeline.sweep import close
 from pipeline.tracking import RunLog, Sweep
 
 from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train
@@ -59,38 +58,52 @@ def test_failed_point_has_a_row_with_its_reason(tmp_path: Path) -> None:
     assert Path(downloaded).read_bytes() == (sweep_folder / "summary.csv").read_bytes()
 
 
-def job(folder: Path, number: int, *overrides: str) -> Path:
-    """Write the files that Hydra writes when it starts a job; return the folder of the job."""
-    hydra_folder = folder / str(number) / ".hydra"
-    hydra_folder.mkdir(parents=True)
-    hydra = {"hydra": {"job": {"num": number}, "overrides": {"task": [*overrides]}}}
-    OmegaConf.save(OmegaConf.create(hydra), hydra_folder / "hydra.yaml")
-    config = {"io": {"root": str(folder / "out")}, "task": {"name": "nmt_ende"}}
-    OmegaConf.save(OmegaConf.create(config), hydra_folder / "config.yaml")
-    return hydra_folder.parent
+def record(multirun: Path, number: int, stage: str = "sweep", **entries: object) -> None:
+    """Write the record of a job of a multirun in `multirun`, whose summary lies in out/."""
+    path = multirun / "points" / f"{number}.json"
+    path.parent.mkdir(exist_ok=True)
+    content = {"number": number, "stage": stage, "overrides": {"seed": "1"}, "reason": None}
+    content |= {"summary": str(multirun / "out"), "ended": True} | entries
+    path.write_text(json.dumps(content))
+    (multirun / "out").mkdir(exist_ok=True)
 
 
 def test_killed_jobs_and_untracked_points_are_reported(tmp_path: Path) -> None:
-    for number, beam in enumerate((1, 5, 10)):
-        job_folder = job(tmp_path, number, "seed=1", f"decode.beam={beam}")
-        if beam > 1:
-            point = Point(number, {"seed": "1", "decode.beam": str(beam)}, {NUMBER: beam / 2})
-            (job_folder / "point.json").write_text(json.dumps(point.as_dict()))
-    (tmp_path / "1" / "failed.txt").write_text("MLflow could not store it")
+    beams = [{"seed": "1", "decode.beam": beam} for beam in ("1", "5", "10")]
+    record(tmp_path, 0, overrides=beams[0], ended=False)
+    untracked = "MLflow could not store it"
+    record(tmp_path, 1, overrides=beams[1], numbers={NUMBER: 2.5}, reason=untracked)
+    record(tmp_path, 2, overrides=beams[2], numbers={NUMBER: 5.0})
     message = r"2 of 3 points failed: decode\.beam=1 \(its process .*\); decode\.beam=5 \(MLflow"
     with pytest.raises(PipelineError, match=message):
         close(Sweep(tmp_path, RunLog()))
-    frame = pd.read_csv(tmp_path / "out" / "sweep" / "nmt_ende" / "summary.csv")
+    frame = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert frame["decode.beam"].tolist() == [1, 5, 10]
     assert frame[NUMBER].fillna(0).tolist() == [0, 2.5, 5]
     assert frame["reason"].notna().tolist() == [True, True, False]
 
 
-def test_sweep_without_failures_stays_unchanged(tmp_path: Path) -> None:
-    job_folder = job(tmp_path, 0, "decode.beam=1")
-    (job_folder / "point.json").write_text(json.dumps(Point(0, {}, {NUMBER: 1.0}).as_dict()))
+def test_summary_of_a_stage_has_its_folders_and_of_metrics_the_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, stage in enumerate(("decode", "metrics")):
+        folder = tmp_path / "out" / f"point-{number}"
+        (folder / "metrics" / "toy").mkdir(parents=True)
+        (folder / "metrics" / "toy" / "numbers.json").write_text('{"bleu": 7.5}')
+        record(tmp_path, number, stage, overrides={"seed": str(number)}, folder=str(folder))
     close(Sweep(tmp_path, RunLog()))
-    assert not (tmp_path / "out").exists()
+    frame = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert frame["bleu"].fillna(0).tolist() == [0, 7.5]
+    assert frame["folder"].tolist() == [str(tmp_path / "out" / f"point-{i}") for i in (0, 1)]
+    assert f"summary of 2 points: {tmp_path / 'out' / 'summary.csv'}" in capsys.readouterr().out
+    (tmp_path / "points" / "1.json").unlink()
+    close(Sweep(tmp_path, RunLog()))
+    assert "point-0" in capsys.readouterr().out
+
+
+def test_multirun_whose_jobs_have_another_root_has_no_summary(tmp_path: Path) -> None:
+    close(Sweep(tmp_path, RunLog()))
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_failed_points_are_not_drawn_and_a_reason_fits_one_cell(tmp_path: Path) -> None:
@@ -106,7 +119,7 @@ def test_failed_points_are_not_drawn_and_a_reason_fits_one_cell(tmp_path: Path) 
     assert figure is not None
     assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 3]
     written = write_summary(tmp_path, points)
-    assert "4 | | a\\|b c |" in " ".join(written[1].read_text().split())
+    assert "Failed: seed=2, seed=4 (a\\|b c)." in written[1].read_text()
     assert failures(points) == "seed=2, seed=4 (a|b c)"
 
 

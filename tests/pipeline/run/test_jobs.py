@@ -61,7 +61,11 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
         *(sys.executable, "-m", "stages.decode", "--multirun"),
         *("from_config='a b.yaml'", f"io.root='{tmp_path}'"),
     ]
-    launcher = ["hydra/launcher=slurm", "hydra.launcher.partition=long"]
+    launcher = [
+        "hydra.sweep.dir=${hydra.callbacks.sweep_parent.folder}",
+        "hydra.sweep.subdir=${hydra.job.num}",
+        *("hydra/launcher=slurm", "hydra.launcher.partition=long"),
+    ]
     assert commands == [
         *2 * [[*same, "part='a@1of2','a@2of2','c@1of2','c@2of2'", *launcher]],
         [*same, "part='a + b','c'", *launcher],
@@ -76,7 +80,7 @@ def test_cluster_job_runs_its_parts_itself(
     folder = PartFolder(tmp_path / "decode" / "nmt_ende", "decode", {"a": made_by("decode")})
     with pytest.raises(PipelineError, match="1 of 1 parts failed"):
         run_parts(config, folder)
-    assert commands[0][-2:] == ["part='a'", "hydra/launcher=local"]
+    assert commands[0][-1] == "hydra/launcher=local"
 
 
 def test_no_run_is_started_without_parts(
@@ -105,7 +109,7 @@ def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
     shards = {"a": ["a@1of2", "a@2of2"], "b": [], "c": ["c@1of2", "c@2of2"]}
     with pytest.raises(PipelineError, match="shards of parts failed"):
         run_shards(config, folder, shards, 2)
-    assert commands[-1][-3] == "part='a@1of2','a@2of2','c@1of2','c@2of2'"
+    assert commands[-1][-5] == "part='a@1of2','a@2of2','c@1of2','c@2of2'"
     assert job_number() == 0
     with read_write(HydraConfig.get()):
         HydraConfig.get().mode = RunMode.MULTIRUN  # inside of a cluster's job jobs are local
@@ -115,7 +119,7 @@ def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
     with pytest.raises(PipelineError, match="3 of 3 parts failed"):
         run_parts(config, folder, 2, 8)
     local = "hydra/launcher=local"
-    assert [command[-3:] for command in commands[1:]] == [
+    assert [[command[-5], *command[-2:]] for command in commands[1:]] == [
         ["part='a@1of2 + c@1of2','a@2of2 + c@2of2'", local, "hydra.launcher.n_jobs=2"],
         ["part='a','b','c'", local, "hydra.launcher.n_jobs=3"],
     ]

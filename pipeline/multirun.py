@@ -1,0 +1,83 @@
+"""The end of a multirun of any stage: a summary of its points, which names those that failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pipeline import tracking
+from pipeline.errors import MachineError, PipelineError
+from pipeline.report.sweep import Point, failures, swept_keys, write_summary
+from pipeline.run.locks import exclusive_lock
+from pipeline.run.points import read_records, unread_keys
+
+_DID_NOT_END = "its process was killed or is still running elsewhere"
+
+
+def close(sweep: tracking.Sweep) -> None:
+    """Write the summary of a multirun that has ended, and print it.
+
+    Raises PipelineError naming the points that failed, and why.
+    """
+    points: dict[Path, list[Point]] = {}
+    stage = ""
+    for record in read_records(sweep.folder):
+        stage = record["stage"]
+        reason = record["reason"] or (None if record["ended"] else _DID_NOT_END)
+        points.setdefault(Path(record["summary"]), []).append(point_of(record, reason))
+    messages = []
+    for folder, of_folder in points.items():
+        written = summarise(folder, of_folder)
+        with suppress(MachineError):  # points may have failed because tracking does
+            sweep.log.artifacts(*written)
+        print(written[1].read_text(encoding="utf-8"), end="")
+        print(f"summary of {len(of_folder)} points: {written[0]}, {written[1].name}")
+        _warn_of_equal_points(stage, of_folder)
+        failed = [point for point in of_folder if point.reason]
+        if failed:
+            messages.append(
+                f"{written[0]}: {len(failed)} of {len(of_folder)} points failed: "
+                f"{failures(of_folder)}."
+            )
+    if messages:
+        kept = "Finished points are kept; the next run makes only these."
+        raise PipelineError(" ".join([*messages, kept]))
+
+
+def _warn_of_equal_points(stage: str, points: Sequence[Point]) -> None:
+    folders = [Path(point.folder) for point in points]
+    keys = unread_keys(stage, swept_keys(points), folders) if len(points) > 1 else []
+    if keys:
+        print(
+            f"warning: {', '.join(keys)}: not read by stage {stage}, so that points are equal. Run "
+            "the stage that reads it with the same overrides first, or stages.sweep.",
+            file=sys.stderr,
+        )
+
+
+def summarise(folder: Path, points: Sequence[Point]) -> list[Path]:
+    """Write the summary of points into a folder, one process at a time; return its files."""
+    with exclusive_lock(folder / ".summary.lock", f"the summary in {folder}", wait=True):
+        return write_summary(folder, points)
+
+
+def point_of(record: Mapping[str, Any], reason: str | None = None) -> Point:
+    """Return a point from its record; stages without numbers have none."""
+    numbers = record.get("numbers")
+    if numbers is None and record["stage"] == "metrics" and record["ended"]:
+        numbers = _numbers_of_metrics(Path(record["folder"])) if not reason else {}
+    return Point(
+        record["number"], dict(record["overrides"]), numbers or {}, reason, record.get("folder", "")
+    )
+
+
+def _numbers_of_metrics(folder: Path) -> dict[str, float]:
+    """The numbers that stage metrics wrote; of the last task if `folder` has several."""
+    numbers: dict[str, float] = {}
+    for path in sorted((folder / "metrics").glob("*/numbers.json")):
+        numbers = json.loads(path.read_text(encoding="utf-8"))
+    return numbers

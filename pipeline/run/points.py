@@ -1,0 +1,260 @@
+"""The points of a multirun: their folders, with links to what they build on, and their records.
+
+The point of a job is Hydra's folder of this job, {hydra.sweep.dir}/{hydra.sweep.subdir}. It is
+organised like io.root, so that every stage also runs on a point, with io.root=POINT.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from pipeline.errors import ConfigError
+from pipeline.run.code import declared_params, input_folders, resumed_folders
+from pipeline.run.files import digest, read_json, write_json
+from pipeline.run.locks import exclusive_lock
+from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, changed
+
+# Overrides that do not tell points apart; from_config and stores do.
+_NOT_IN_NAMES = ("io.root", "part", "tracking")
+_ODD = re.compile(r"[^A-Za-z0-9._+-]+")  # what --io.root=POINT would have to quote
+_INTERPOLATION = re.compile(r"\$\\?\{")  # Hydra escapes it in the overrides of jobs
+_LONGEST_NAME = 120
+_DIGITS = 8  # of the digest that tells long or odd names apart
+_STORES = "stores.json"  # lists the stores in a folder io.out
+
+
+def folder_of_points(stage: str, task: str, overrides: Any) -> str:
+    """Return the default folder of a multirun in io.root, such as `multirun/decode.beam`.
+
+    It is named after the keys of the overrides, so that a multirun with further values, or of the
+    next stage, continues the same points. Stage sweep has a folder for each task.
+    """
+    if stage == "sweep":
+        return f"sweep/{task}"
+    keys = [
+        key
+        for key, _ in sorted(_pairs(overrides))
+        if key.split(".")[0] not in ("io", *_NOT_IN_NAMES)
+    ]
+    return f"multirun/{_file_name('+'.join(keys)) or 'all'}"
+
+
+def point_name(overrides: Any) -> str:
+    """Return the default folder of a point in that of its multirun, such as `point-decode.beam-5`.
+
+    Characters that Hydra's command line does not accept without quotes become `-`, and of a path
+    only the last component stays; a digest then tells names apart.
+    """
+    pairs = [pair for pair in sorted(_pairs(overrides)) if not _is_any(pair[0], _NOT_IN_NAMES)]
+    exact = "+".join(f"{key}-{value}" for key, value in pairs)
+    short = "+".join(f"{key}-{value.rpartition('/')[2]}" for key, value in pairs)
+    is_exact = short == exact and not any("+" in value for _, value in pairs)
+    return "-".join(["point", *filter(None, [_file_name(short, None if is_exact else exact)])])
+
+
+def overrides_of_job() -> dict[str, str]:
+    """Return key -> value of the overrides of this job that are not machine keys."""
+    pairs = _pairs(HydraConfig.get().overrides.task)
+    return {key: value for key, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
+
+
+def is_multirun() -> bool:
+    """Whether this process runs a job of a multirun."""
+    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def folder_of_job() -> Path:
+    """Return Hydra's folder of this job of a multirun, relative if the settings are."""
+    sweep = HydraConfig.get().sweep
+    return Path(sweep.dir) / str(sweep.subdir)
+
+
+def point_settings(stage: str, config: PipelineConfig) -> PipelineConfig:
+    """Return the settings with which a stage works in the point of this job.
+
+    io.root becomes the folder of the point, which has links to the results of io.root that the
+    stage reads, and hard links to the parts that it may resume. io.out becomes a folder of its own
+    as well, unless the command line makes it depend on the job. Runs are tracked where they would
+    be without a multirun.
+    """
+    root, folder = Path(config.io.root), folder_of_job()
+    with locked_folder(folder):
+        link(folder, root, *input_folders(stage))
+        for name in resumed_folders(stage):
+            hard_link(root / name / config.task.name, folder / name / config.task.name)
+    changes: dict[str, Any] = {"io.root": str(folder)}
+    if config.tracking.uri is None:
+        changes["tracking.uri"] = f"sqlite:///{root / 'mlflow.db'}"
+    if config.io.out is not None:
+        changes["io.out"] = str(_out_of_point(config))
+    return changed(config, changes)
+
+
+def _out_of_point(config: PipelineConfig) -> Path:
+    """Return the folder of this point in io.out; stage tables reads its input there as well."""
+    out = Path(str(config.io.out))
+    raw = dict(_pairs(HydraConfig.get().overrides.task))
+    if _INTERPOLATION.search(raw.get("io.out", "")):
+        return out
+    own = out / point_name([f"{key}={value}" for key, value in raw.items() if key != "io.out"])
+    if config.io.store is None and (out / _STORES).is_file():
+        with locked_folder(own):
+            link(own, out, _STORES, "decode", "uncertainty", "metrics")
+    return own
+
+
+def unread_keys(stage: str, keys: Iterable[str], points: Iterable[Path]) -> list[str]:
+    """Return the keys that make no difference between points, which are folders.
+
+    The stage does not read them, and no point has results of an earlier stage that may have.
+    """
+    visible = declared_params(stage)
+    inputs = [point / name for point in points for name in input_folders(stage)]
+    if visible is None or any(path.is_dir() and not path.is_symlink() for path in inputs):
+        return []
+    of_stage = [key for key in keys if key.split(".")[0] != "experiment"]  # it sets many others
+    return [
+        key
+        for key in of_stage
+        if not any(_is_any(key, [shown]) or _is_any(shown, [key]) for shown in visible)
+    ]
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and wait until no other point works on it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder.with_name(f".{folder.name}.lock")
+    with exclusive_lock(lock, f"a point in {folder}", wait=True):
+        yield
+
+
+def link(folder: Path, source: Path, *names: str) -> None:
+    """Make links in `folder` to what `source` has of these names.
+
+    What `folder` has of its own stays; a link to another source is replaced.
+    """
+    for name in names:
+        path, target = folder / name, os.path.relpath(source / name, folder)
+        if path.is_symlink() and str(path.readlink()) != target:
+            path.unlink()
+        if (source / name).exists() and not os.path.lexists(path):
+            path.symlink_to(target)
+
+
+def hard_link(source: Path, folder: Path) -> None:
+    """Make `folder` a copy of `source` by hard links, unless it exists.
+
+    Files are copied where the file system has no hard links, or is another one.
+    """
+    if source.is_dir() and not folder.exists():
+        temporary = folder.with_name(f".{folder.name}.linking")
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(source, temporary, symlinks=True, copy_function=_link_or_copy)
+        temporary.replace(folder)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        shutil.copy2(source, target)
+
+
+class Record:
+    """What the process that started a multirun learns about one of its points, from a file.
+
+    | key | content |
+    |---|---|
+    | number | the number of the job |
+    | stage | the stage that ran |
+    | overrides | pairs of key and value, as requested |
+    | summary | the folder of the summary |
+    | folder | the folder of the results, once it is known |
+    | numbers | name -> value, if the stage reports numbers itself |
+    | ended, reason | whether the job has ended, and why it failed; null if it did not |
+    """
+
+    def __init__(self) -> None:
+        hydra = HydraConfig.get()
+        self.multirun = Path(hydra.callbacks["sweep_parent"].folder)
+        self._number = int(hydra.job.num)
+        self._path = _folder_of_records(self.multirun) / f"{self._number}.json"
+
+    @classmethod
+    def started(cls, stage: str) -> Self:
+        """Return the record of this job, which has just started."""
+        record = cls()
+        record._path.parent.mkdir(parents=True, exist_ok=True)
+        content: dict[str, Any] = {"number": record._number, "stage": stage}
+        content |= {"ended": False, "reason": None}
+        content |= {
+            "overrides": [*overrides_of_job().items()],
+            "summary": str(HydraConfig.get().sweep.dir),
+        }
+        write_json(record._path, content)
+        return record
+
+    def write(self, **entries: Any) -> None:
+        """Change entries of the record."""
+        write_json(self._path, read_json(self._path, "sweep") | entries)
+
+    def claim(self, key: str, folder: Path) -> None:
+        """Record where the results go, which setting `key` says.
+
+        Raises ConfigError if another point of the multirun has the same folder.
+        """
+        self.write(folder=str(folder))
+        for other in read_records(self.multirun):
+            if other["number"] != self._number and other.get("folder") == str(folder):
+                raise ConfigError(
+                    f"{key}: points {other['number']} and {self._number} have the same folder "
+                    f"({folder}). Leave it out, or make it depend on ${{hydra:job.num}}."
+                )
+
+
+def read_records(multirun: Path) -> list[dict[str, Any]]:
+    """Return the records of a multirun, in the order of its jobs."""
+    records = [read_json(path, "sweep") for path in _folder_of_records(multirun).glob("*.json")]
+    return sorted(records, key=lambda record: int(record["number"]))
+
+
+def _folder_of_records(multirun: Path) -> Path:
+    return multirun / "points"
+
+
+def _pairs(overrides: Any) -> list[tuple[str, str]]:
+    """Return (key, value) of overrides, without resolving them."""
+    texts: Sequence[str] = (
+        OmegaConf.to_container(overrides, resolve=False)  # type: ignore[assignment]
+        if OmegaConf.is_config(overrides)
+        else overrides
+    )
+    pairs = [text.lstrip("+").partition("=") for text in texts]
+    return [(key, value) for key, _, value in pairs]
+
+
+def _is_any(key: str, names: Iterable[str]) -> bool:
+    return any(f"{key}.".startswith(f"{name}.") for name in names)
+
+
+def _file_name(text: str, exact: str | None = None) -> str:
+    """Return a text as the name of a file; `exact` is what a digest at its end tells apart."""
+    name = _ODD.sub("-", text)
+    if exact is None and name == text and len(name) <= _LONGEST_NAME:
+        return name
+    readable = re.sub("-+", "-", name)[:_LONGEST_NAME].strip("-")
+    return f"{readable}-{digest(exact or text)[:_DIGITS]}"

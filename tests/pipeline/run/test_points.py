@@ -1,0 +1,104 @@
+"""Folders of the points of a multirun: their names, and links to what they build on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from pipeline.run.code import input_folders, resumed_folders
+from pipeline.run.points import folder_of_points, hard_link, link, point_name, unread_keys
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        ([], "point"),
+        (["decode.beam=5"], "point-decode.beam-5"),
+        (["io.root=a", "tracking=off", "tracking.uri=b", "decode.beam=5"], "point-decode.beam-5"),
+        (["seed=1", "+decode.beam=5"], "point-decode.beam-5+seed-1"),
+    ],
+)
+def test_name_of_a_point(overrides: list[str], name: str) -> None:
+    assert point_name(overrides) == name
+    assert point_name(OmegaConf.create(overrides)) == name
+
+
+def test_points_have_different_names_that_need_no_quotes() -> None:
+    values = ("[1,2]", "[1,3]", "a/x.h5", "b/x.h5", "1+b", "'a b'", "ä", "x" * 200, "x" * 201)
+    names = [point_name([f"a={value}"]) for value in values]
+    assert len({*names}) == len(values)
+    assert all(len(name) < 150 and name.isascii() and not {*" =,'[]/"} & {*name} for name in names)
+    assert names[2].startswith("point-a-x.h5-")
+
+
+def test_value_in_jobs_only_is_not_resolved() -> None:
+    overrides = OmegaConf.create(["io.out=out/${hydra:job.num}", "seed=1"])
+    assert point_name(overrides).startswith("point-io.out-")
+    assert folder_of_points("metrics", "nmt_ende", overrides) == "multirun/seed"
+
+
+def test_stages_continue_the_points_of_each_other() -> None:
+    folders = {
+        folder_of_points(stage, "nmt_ende", ["decode.beam=1,5", "io.root=out"])
+        for stage in ("decode", "uncertainty", "metrics")
+    }
+    assert folders == {"multirun/decode.beam"}
+    assert folder_of_points("sweep", "nmt_ende", ["decode.beam=1,5"]) == "sweep/nmt_ende"
+
+
+def test_inputs_and_resumed_results_are_those_of_dvc_yaml() -> None:
+    assert input_folders("decode") == ["prepare", "train"]
+    assert input_folders("metrics") == ["prepare", "decode", "uncertainty"]
+    assert input_folders("compose") == []
+    assert {stage: resumed_folders(stage) for stage in ("train", "decode", "metrics")} == {
+        "train": ["train"],
+        "decode": ["decode"],
+        "metrics": [],
+    }
+
+
+def test_links_are_relative_and_own_results_stay(tmp_path: Path) -> None:
+    for name in ("root/prepare", "root/decode", "other/prepare", "point/decode"):
+        (tmp_path / name).mkdir(parents=True)
+    point = tmp_path / "point"
+    link(point, tmp_path / "root", "prepare", "decode", "absent")
+    assert str((point / "prepare").readlink()) == "../root/prepare"
+    assert not (point / "decode").is_symlink()
+    assert not os.path.lexists(point / "absent")
+    link(point, tmp_path / "other", "prepare")
+    assert (point / "prepare").samefile(tmp_path / "other" / "prepare")
+
+
+def test_resumed_parts_are_hard_links_and_copies_across_file_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "a" / "store.h5"
+    source.parent.mkdir()
+    source.write_text("store")
+    hard_link(source.parent, tmp_path / "b")
+    assert (tmp_path / "b" / "store.h5").samefile(source)
+
+    def other_device(*_: object) -> None:
+        raise OSError(errno.EXDEV, "other device")
+
+    monkeypatch.setattr(os, "link", other_device)
+    hard_link(source.parent, tmp_path / "c")
+    copied = tmp_path / "c" / "store.h5"
+    assert copied.read_text() == "store"
+    assert not copied.samefile(source)
+
+
+def test_keys_that_make_no_difference_are_found(tmp_path: Path) -> None:
+    keys = ["decode.beam", "seed", "metrics", "experiment"]
+    (tmp_path / "root" / "decode").mkdir(parents=True)
+    (tmp_path / "point").mkdir()
+    link(tmp_path / "point", tmp_path / "root", "decode")
+    assert unread_keys("metrics", keys, [tmp_path / "point"]) == ["decode.beam"]
+    assert unread_keys("decode", keys, [tmp_path / "point"]) == ["metrics"]
+    assert unread_keys("plan", keys, [tmp_path / "point"]) == []
+    (tmp_path / "point" / "uncertainty").mkdir()
+    assert unread_keys("metrics", keys, [tmp_path / "point"]) == []
