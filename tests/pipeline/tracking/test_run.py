@@ -258,7 +258,8 @@ def test_case_20_sweep_of_three_jobs_is_three_runs_with_one_parent(tmp_path: Pat
 def test_a_sweep_with_a_job_that_fails_is_a_failed_run(tmp_path: Path) -> None:
     result = _sweep(tmp_path, "if temperature == 2: raise DataError('2 must not be, got 2')")
     assert result.returncode == 1
-    assert result.stderr.endswith("error: 2 must not be, got 2\n")
+    failed = "1 of 3 points failed: uncertainty.temperature=2 (2 must not be, got 2)."
+    assert failed in result.stderr.splitlines()[-1]
     parent, children = _parent_and_children(tmp_path / "out")
     assert parent.info.status == "FAILED"
     assert {run.data.metrics["temperature"] for run in children} == {1, 5}
