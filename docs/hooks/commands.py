@@ -28,7 +28,7 @@ the [settings](settings.md). All stages accept these options:
 |---|---|
 | `--help` | shows groups, their options and the composed configuration |
 | `--cfg job` | shows only the configuration |
-| `-m`, `--multirun` | runs every combination of values given as `KEY=A,B` |
+| `-m`, `--multirun` | runs every combination of values `KEY=A,B`, each in a folder of its own |
 | `--config-dir DIR` | adds options from your own folder |
 | `from_config=FILE` | reads all settings from a composed file, as under DVC |
 
