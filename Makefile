@@ -9,7 +9,7 @@ export DO_NOT_TRACK = 1
 # Containers often set this variable. Then each of hundreds of processes would compile the same files.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup repro test test-fast test-faults coverage mutants check bench dry-run wheel replication docs pictures ui
+.PHONY: help setup repro preview test test-fast test-faults coverage mutants check bench dry-run wheel replication docs pictures ui
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -29,6 +29,15 @@ setup: $(STAMP) ## Create .venv and install the tested packages
 
 repro: setup ## Set up, then run every stage whose settings, code or inputs have changed
 	dvc repro
+	@test -z "$$(git status --porcelain dvc.lock 2>/dev/null)" || printf '%s\n' \
+	  'The report is outputs/report/index.html. Experiments of DVC start from the last commit. So that they' \
+	  'build on these results, in place of training again, type these two lines:' \
+	  '  git add dvc.lock' \
+	  '  git commit -m "Results of make repro"'
+
+preview: setup ## After an edit of conf/ or of the code: what `make repro` would run at most
+	@dvc repro --quiet compose
+	@dvc repro --dry --force-downstream | sed -n "s/^Running stage '\(.*\)':/would run \1/p"
 
 test-fast: setup ## Unit tests only: no test starts a process
 	pytest -n $$(nproc) --dist worksteal -m "not process"

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.quality.tokenisers import bleu_tokeniser, check_tokeniser
 from pipeline.run.application import run
+from pipeline.run.dvc_lock import announcement
 from pipeline.run.files import write_atomically
 from pipeline.run.settings import PipelineConfig
 
@@ -26,9 +27,12 @@ def compose(config: PipelineConfig) -> None:
     settings = cast(DictConfig, OmegaConf.create(OmegaConf.to_container(cast(DictConfig, config))))
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
+    plan = announcement(settings, config.task.name, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, OmegaConf.to_yaml(settings))
     _log.info("composed %s", path)
+    if plan:
+        _log.info("%s", plan)
 
 
 if __name__ == "__main__":

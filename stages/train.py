@@ -84,6 +84,10 @@ def _marker(resume: Path, part: str) -> Path:
 def _train_all(config: PipelineConfig, folder: PartFolder, resume: Path, begun: float) -> None:
     if not folder.parts:
         _log.info("ensemble.seeds: [], so that nothing is trained")
+    missing = folder.missing()
+    if missing:
+        finished = len(folder.parts) - len(missing)
+        _log.info("%s: trains %s; %d finished", folder.root, ", ".join(missing), finished)
     trained = run_parts(config, folder)
     times = {name: _times(_marker(resume, name), folder.root / name) for name in trained}
     shutil.rmtree(resume, ignore_errors=True)

@@ -67,6 +67,13 @@ def resumed_folders(stage: str) -> list[str]:
     return [Path(path).parts[1] for path in persistent]
 
 
+def stages_of_a_task() -> list[str]:
+    """Return the stages that dvc.yaml runs for each task with its settings, in their order."""
+    return [
+        name for name, stage in _dvc_stages().items() if "matrix" in stage and "params" in stage
+    ]
+
+
 def provenance(
     config: PipelineConfig,
     stage: str,
