@@ -37,7 +37,7 @@ repro: setup ## Set up, then run every stage whose settings, code or inputs have
 
 preview: setup ## After an edit of conf/ or of the code: what `make repro` would run at most
 	@dvc repro --quiet compose
-	@dvc repro --dry --force-downstream | sed -n "s/^Running stage '\(.*\)':/would run \1/p"
+	@dvc repro --dry --force-downstream | sed -n "s/^Running stage '\(.*\)':/would run \1/p" | grep . || echo 'nothing would run'
 
 test-fast: setup ## Unit tests only: no test starts a process
 	pytest -n $$(nproc) --dist worksteal -m "not process"

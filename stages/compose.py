@@ -27,12 +27,11 @@ def compose(config: PipelineConfig) -> None:
     settings = cast(DictConfig, OmegaConf.create(OmegaConf.to_container(cast(DictConfig, config))))
     settings.from_config = None
     path = Path(config.io.root) / "config" / config.task.name / "resolved.yaml"
-    plan = announcement(settings, config.task.name, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, OmegaConf.to_yaml(settings))
     _log.info("composed %s", path)
-    if plan:
-        _log.info("%s", plan)
+    if sentence := announcement(config.task.name, path):
+        _log.info("%s", sentence)
 
 
 if __name__ == "__main__":

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import Any
 
-import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from pipeline.run.code import declared_params, stages_of_a_task
 from pipeline.run.settings import ROOT
 
 
-def announcement(config: DictConfig, task: str, file: str) -> str | None:
+def announcement(task: str, file: Path) -> str | None:
     """Say in a sentence what DVC will run with these settings; DVC itself says it stage by stage.
 
-    file: the settings of the task in dvc.yaml. None if DVC did not start this process, or if no
+    file: the composed settings of the task. None if DVC did not start this process, or if no
     setting has changed; changes of code and data are not considered.
     """
     if "DVC_STAGE" not in os.environ:
         return None
-    path = ROOT / "dvc.lock"
-    last = yaml.safe_load(path.read_text(encoding="utf-8"))["stages"] if path.is_file() else {}
+    lock = ROOT / "dvc.lock"
+    last = _read(lock).get("stages", {}) if lock.is_file() else {}
     names = stages_of_a_task()
     if f"train@{task}" not in last:
         return f"{task}: dvc.lock has no results, so that DVC runs {', '.join(names)}.{_advice()}"
+    settings = _read(file)
     for place, stage in enumerate(names):
-        recorded = last.get(f"{stage}@{task}", {}).get("params", {}).get(file, {})
-        changed = [
-            key for key in declared_params(stage) or [] if _plain(config, key) != recorded.get(key)
-        ]
+        recorded = last.get(f"{stage}@{task}", {}).get("params", {}).get(str(file), {})
+        keys = declared_params(stage) or []
+        changed = [key for key in keys if _value(settings, key) != recorded.get(key)]
         if changed:
             later = ", ".join([*names[place + 1 :], "tables"])
             return (
@@ -36,6 +37,17 @@ def announcement(config: DictConfig, task: str, file: str) -> str | None:
                 f"DVC runs it, and then {later} where inputs differ."
             )
     return None
+
+
+def _read(path: Path) -> Any:
+    """Return the content of a YAML file; PyYAML alone would read the number 1e-05 as a text."""
+    return OmegaConf.to_container(OmegaConf.load(path))
+
+
+def _value(settings: Any, key: str) -> Any:
+    for name in key.split("."):
+        settings = settings[name]
+    return settings
 
 
 def _advice() -> str:
@@ -46,8 +58,3 @@ def _advice() -> str:
         " To build on the results of make repro, stop this experiment, commit dvc.lock and start "
         "the experiment again."
     )
-
-
-def _plain(config: DictConfig, key: str) -> object:
-    value = OmegaConf.select(config, key)
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value

@@ -104,6 +104,12 @@ def _dvc(words: tuple[str, ...]) -> None:
     _help(words)
 
 
+def _git(words: tuple[str, ...]) -> None:
+    """Check that these are the lines that `make repro` ends with."""
+    typed = " ".join(f'"{word}"' if " " in word else word for word in words)
+    assert typed in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
 def _environment(words: tuple[str, ...]) -> None:
     """Check assignments of variables; if a Python command follows them, run it."""
     assignments = [word for word in words if re.match(r"[A-Z_]+=", word)]
@@ -146,6 +152,7 @@ CHECKS = {
     PROGRAM: _console_script,
     "module": _help,
     "dvc": _dvc,
+    "git": _git,
     "environment": _environment,
     "pre-commit": _help,
     "make": _make,
