@@ -64,9 +64,9 @@ class TableCell:
         return None if low is None or high is None else (low, high)
 
     def format(self, value: float) -> str:
-        """Format a number of the cell, never as -0.0."""
+        """Format a number of the cell, with commas between thousands and never as -0.0."""
         decimals = _DECIMALS.get(self.cell.metric, 1) if self.decimals is None else self.decimals
-        return f"{value:z.{decimals}f}"
+        return f"{value:z,.{decimals}f}"
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def write_page(path: Path, content: PageContent) -> None:
             empty_tables=[table for table in content.tables if table.is_empty],
             claims=claim_groups(content.claims, index),
             verdicts=Counter(verdict.verdict for verdict in content.claims),
-            cards=_cards(content.tasks),
+            cards=_cards(content.tasks, index),
             signatures=signature_parts(content.tables),
             style=Markup(style),
             script=Markup(script),
@@ -158,12 +158,15 @@ def _members(sets: Sequence[BrowsableSet], task: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _cards(tasks: Sequence[TaskFolders]) -> dict[str, Markup]:
+def _cards(tasks: Sequence[TaskFolders], index: CellIndex) -> dict[str, Markup]:
+    """Name of a task in tables -> its data card."""
     cards = {}
     for task in tasks:
         if task.data_card is not None:
             with task.data_card.open(encoding="utf-8", newline="\n") as file:
-                cards[task.name] = Markup(card_html(file.read(), task.name, _CARD_HEADING_LEVEL))
+                cards[index.label(task.name)] = Markup(
+                    card_html(file.read(), task.name, _CARD_HEADING_LEVEL)
+                )
     return cards
 
 

@@ -53,7 +53,7 @@ def test_one_row_per_subset_and_language() -> None:
     ]
     lines = markdown(text, beside_paper=True).splitlines()
     row = [value.strip() for value in lines[4].strip("|").split("|")]
-    assert row == ["EN-DE", "LibreOffice help", "train", "de", "software help", "20088", "7.5"]
+    assert row == ["EN-DE", "LibreOffice help", "train", "de", "software help", "20,088", "7.5"]
     explanation = "As in Table 7 of the paper. In results.csv: `apn-tab:nmt`.\n"
     assert explanation in markdown(text, beside_paper=True)
 

@@ -27,6 +27,13 @@ IN_SIGHT = """cell => {
 }"""
 
 
+# Whether a click in the middle of a link meets the link.
+ON_TOP = """link => {
+  const box = link.getBoundingClientRect();
+  return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2) === link;
+}"""
+
+
 def wide_table() -> Table:
     """A table that is wider than any screen here, with settings below the labels of its rows."""
     columns = [f"Measure {number}" for number in range(N_COLUMN)]
@@ -160,6 +167,10 @@ def test_rows_and_columns_can_be_linked_to(chromium: Browser, address: str) -> N
         assert page.url.endswith(f"#column-tab-ood-detection-measure-{N_COLUMN - 1}")
         page.locator("#row-tab-ood-detection-en-de-help-nwt14-10-5 .self").click()
         assert page.url.endswith("#row-tab-ood-detection-en-de-help-nwt14-10-5")
+        marked = page.locator("tr:target > *").evaluate_all(
+            "cells => cells.map(cell => getComputedStyle(cell).backgroundColor)"
+        )
+        assert len(set(marked)) == 1
     last = f"column-tab-ood-detection-measure-{N_COLUMN - 1}"
     with opened(chromium, f"{address}#{last}") as page:
         assert page.locator(f"#{last}").evaluate(IN_SIGHT)
@@ -169,6 +180,17 @@ def test_rows_and_columns_can_be_linked_to(chromium: Browser, address: str) -> N
         marked = page.locator(f"#{last}").evaluate("cell => getComputedStyle(cell).backgroundColor")
         other = page.locator("#column-tab-ood-detection-measure-0")
         assert marked != other.evaluate("cell => getComputedStyle(cell).backgroundColor")
+
+
+def test_labels_that_stay_in_sight_do_not_cover_the_navigation(
+    chromium: Browser, address: str
+) -> None:
+    with opened(chromium, address) as page:
+        page.set_viewport_size({"width": 1280, "height": 300})
+        page.locator("#table-tab-ood-detection thead").evaluate(
+            "head => scrollTo(0, head.getBoundingClientRect().top + scrollY)"
+        )
+        assert page.locator("body > nav a").first.evaluate(ON_TOP)
 
 
 def test_all_anchors_are_unique_and_lead_somewhere(chromium: Browser, address: str) -> None:
