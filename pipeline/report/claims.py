@@ -172,8 +172,8 @@ def _markdown(verdicts: Sequence[Verdict]) -> str:
         "A claim holds if the 95 % interval of the mean difference over test sets lies above 0 "
         "(paired bootstrap over groups of sentences) and the difference has the same sign in all "
         "training runs. It does not hold if the interval lies below 0 and all runs agree. "
-        "Otherwise it is undecided. With one ensemble there are no other runs to ask. Test sets "
-        "that the paper does not have are judged by themselves.",
+        "Otherwise it is undecided. A single ensemble has no other training runs to compare with. "
+        "Test sets that the paper does not have get a verdict of their own.",
         "",
         markdown_table(_HEADINGS, [_markdown_row(verdict) for verdict in verdicts], len(_HEADINGS)),
         "",

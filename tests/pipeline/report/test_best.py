@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.metrics.cell import Cell, Key
 from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.best import competing, mark_best
+from pipeline.report.cells import CellIndex
+from pipeline.report.paper_claims import claims_of_the_paper
+from pipeline.report.paper_tables import paper_table
 from pipeline.report.table import Heading, Row, Table, TableCell
+from pipeline.report.verdicts import verdicts
 
 # Values of a metric on resamples, around 0. They are shared by all cells: a paired test sees only
 # what is particular to a cell.
@@ -90,6 +95,28 @@ def test_a_rate_or_a_constant_measure_does_not_compete() -> None:
     ]
     constant = cell("a", 50, reason=CONSTANT)
     assert marked([constant, cell("b", 40), cell("c", 30)], {}) == [False, True, False]
+
+
+def test_bold_and_the_claims_do_not_contradict_each_other(
+    frame_of: Callable[..., pd.DataFrame],
+) -> None:
+    shared = {"regime": "beam", "column": "bleu", "metric": "bleu", "groups": 50, "runs": "a;b"}
+    at = {"task": "nmt_ende", "test_set": "newstest14", **shared}
+    single = Cell(
+        ensemble="single", hypotheses="-", value=17.2, low=14.5, high=20.0, members=1, **at
+    )
+    ensemble = Cell(
+        ensemble="random_init", hypotheses="prex", value=19.3, low=16.4, high=22.3, members=2, **at
+    )
+    frame = frame_of(single, ensemble)
+    # Both vary with the sentences that are drawn, and their difference hardly does.
+    draws = {single.key: 17.2 + SHARED / 2 + OWN / 10, ensemble.key: 19.3 + SHARED / 2}
+    name = "ensembles_beat_singles"
+    replicates = {single.key: {"a": 17.0, "b": 17.4}, ensemble.key: {"a;b": 19.3}}
+    (verdict,) = verdicts({name: claims_of_the_paper()[name]}, frame, draws, replicates)
+    table = mark_best(paper_table("tab-apn:nmt-bleu-nll", CellIndex(frame)), draws)
+    bold = {shown.cell.ensemble for shown in table.cells if shown.best}
+    assert (verdict.verdict, bold) == ("holds", {"random_init"})
 
 
 def test_an_empty_column_stays_empty() -> None:
