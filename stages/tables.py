@@ -105,6 +105,7 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
     values = [cell.cell.value for table in all_tables for cell in table.cells]
     counts = len(all_tables), len(values), values.count(None)
     _log.info("%d tables with %d cells, %d of them without a value", *counts)
+    _log.info("the page has %.1f MB", (root / "report" / "index.html").stat().st_size / 1e6)
 
 
 def _checked_inputs(root: Path, task: str) -> Iterable[tuple[str, str]]:

@@ -135,7 +135,7 @@ def test_prepare_keeps_waveforms_and_trains_nothing(
     prepared = Artifact(folder / "out" / "prepare" / "asr", "prepare")
     assert {*prepared.names()} == {
         "data_card.md", "dev.jsonl", "dev.h5", "fairseq/README",
-        *(f"test/{name}.{kind}" for name in TEST_SETS for kind in ("jsonl", "h5")),
+        *(f"test/{name}.{kind}" for name in TEST_SETS for kind in ("jsonl", "h5", "sounds.h5")),
     }  # fmt: skip
     counts = prepared.description["counts"]
     assert [counts[name]["utterances"] for name in ("dev", "talks", "calls")] == [4, 10, 7]

@@ -68,11 +68,10 @@ def _sets(verdict: Verdict) -> str:
     if verdict.n_set == 0:
         return ""
     sets = f"test set{'s' if verdict.n_set > 1 else ''} ({', '.join(verdict.test_sets)})"
-    against = verdict.n_contradicting
-    return (
-        f"Each by itself, {verdict.n_supporting} of {verdict.n_set} {sets} support the claim"
-        f"{f' and {against} contradict it' if against else ''}"
-    )
+    n_for, n_against = verdict.n_supporting, verdict.n_contradicting
+    supporting = f"{n_for} of {verdict.n_set} {sets} support{'s' if n_for == 1 else ''} the claim"
+    contradicting = f" and {n_against} contradict{'s' if n_against == 1 else ''} it"
+    return f"Each by itself, {supporting}{contradicting if n_against else ''}"
 
 
 def _name(cell: Cell) -> str:

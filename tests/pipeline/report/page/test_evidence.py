@@ -31,7 +31,7 @@ def test_verdicts_are_grouped_by_claim() -> None:
     assert [finding.task for finding in first.findings] == ["EN-DE", "ASR"]
     assert first.findings[0].difference == "0.250 [0.100, 0.400] nats per token"
     assert first.findings[0].remarks == [
-        "Each by itself, 1 of 2 test sets (a, b) support the claim"
+        "Each by itself, 1 of 2 test sets (a, b) supports the claim"
     ]
     assert first.findings[1].difference == ""
     assert first.findings[1].remarks == ["task asr was not run"]
