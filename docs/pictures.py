@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 _REPORT = ROOT / "outputs" / "report" / "index.html"
-_WIDTH, _HEIGHT = 1280, 1000
+_WIDTH, _HEIGHT, _MARGIN = 1280, 1000, 16
 _COLOURS = 128  # enough for text and plots, in a third of the size
 
 
@@ -25,10 +25,21 @@ def take_pictures(browser: Browser, report: Path, folder: Path) -> None:
         page.goto(report.resolve().as_uri())
         page.locator("#list > li > button").first.click()
         page.locator(".detail .heat").first.wait_for()
-        page.locator("#cloud").evaluate("cloud => cloud.scrollIntoView()")
-        _write(folder / "page.png", page.screenshot())
+        top, bottom = (_box(page, name)["y"] for name in ("#cloud", ".readout"))
+        bottom += _box(page, ".readout")["height"]
+        clip = FloatRect(x=0, y=top - _MARGIN, width=_WIDTH, height=bottom - top + 2 * _MARGIN)
+        _write(folder / "page.png", page.screenshot(full_page=True, clip=clip))
         curves = page.locator("img[alt$=': Rejection curves']").first
         _write(folder / "figure.png", _picture(page, curves.get_attribute("src") or ""))
+
+
+def _box(page: Page, selector: str) -> FloatRect:
+    """Where the first such element is on the page, which must not have been scrolled."""
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator(selector).first.bounding_box()
+    if box is None:
+        raise ValueError(f"{selector} is not on the page")
+    return box
 
 
 def _picture(page: Page, address: str) -> bytes:

@@ -28,6 +28,8 @@ def test_the_pictures_of_the_readme_are_small_and_come_from_a_report(
     write_page(tmp_path / "index.html", replace(content, figures=[curves]))
     take_pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["take_pictures"]
     take_pictures(chromium, tmp_path / "index.html", tmp_path / "pictures")
-    for name, size in (("page.png", (1280, 1000)), ("figure.png", (90, 60))):
-        with Image.open(tmp_path / "pictures" / name) as picture:
-            assert picture.size == size
+    with Image.open(tmp_path / "pictures" / "page.png") as picture:
+        assert picture.width == 1280
+        assert 500 < picture.height < 1500
+    with Image.open(tmp_path / "pictures" / "figure.png") as picture:
+        assert picture.size == (90, 60)
