@@ -88,7 +88,7 @@ def test_synthetic_speech_has_every_file_and_repeats_bit_by_bit(
     assert set(artifacts[0].names()) == {
         *("units.model", "units.vocab", "data_card.md", "dev.h5", "dev.jsonl"),
         *("fairseq/dict.en.txt", "fairseq/train.h5", "fairseq/valid.h5"),
-        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
+        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl", "sounds.h5")),
     }
     for name in artifacts[0].names():
         assert artifacts[1].sha256(name) == file_sha256(folder / name), name
@@ -298,7 +298,8 @@ def test_own_models_get_held_out_waveforms_and_no_training_set(
     prepare(_settings(tmp_path / "learnt", *overrides))
     own, learnt = tmp_path / "own" / "prepare" / "asr", tmp_path / "learnt" / "prepare" / "asr"
     assert {*Artifact(own, "prepare").names()} == {
-        *("data_card.md", "dev.h5", "dev.jsonl", "fairseq/README", "test/l.h5", "test/l.jsonl")
+        *("data_card.md", "dev.h5", "dev.jsonl", "fairseq/README"),
+        *(f"test/l.{kind}" for kind in ("h5", "jsonl", "sounds.h5")),
     }
     # DVC runs no stage that depends on what is missing, such as stage train.
     dag = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
@@ -320,6 +321,6 @@ def test_own_models_have_synthetic_test_sets_without_training_speech(
     roles = ("commands", "commands-noisy", "fish-fillets")
     assert {*Artifact(folder, "prepare").names()} == {
         "data_card.md", "fairseq/README",
-        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl")),
+        *(f"test/{role}.{kind}" for role in roles for kind in ("h5", "jsonl", "sounds.h5")),
     }  # fmt: skip
     assert len(_rows(folder, "commands")) == 5
