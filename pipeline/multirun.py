@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,33 +24,34 @@ def close(sweep: tracking.Sweep) -> None:
 
     Raises PipelineError naming the points that failed, and why.
     """
-    points: dict[Path, list[Point]] = {}
-    stage = ""
-    for record in read_records(sweep.folder):
-        stage = record["stage"]
-        reason = record["reason"] or (None if record["ended"] else _DID_NOT_END)
-        points.setdefault(Path(record["summary"]), []).append(point_of(record, reason))
+    records = read_records(sweep.folder)
     messages = []
-    for folder, of_folder in points.items():
-        written = summarise(folder, of_folder)
+    for home in dict.fromkeys(record["summary"] for record in records):
+        of_home = [record for record in records if record["summary"] == home]
+        points = [point_of(record, _reason(record)) for record in of_home]
+        written = summarise(Path(home), points)
         with suppress(MachineError):  # points may have failed because tracking does
             sweep.log.artifacts(*written)
         print(written[1].read_text(encoding="utf-8"), end="")
-        print(f"summary of {len(of_folder)} points: {written[0]}, {written[1].name}")
-        _warn_of_equal_points(stage, of_folder)
-        failed = [point for point in of_folder if point.reason]
+        print(f"summary of {len(points)} points: {written[0]}, {written[1].name}")
+        _warn_of_equal_points(of_home, points)
+        failed = [point for point in points if point.reason]
         if failed:
             messages.append(
-                f"{written[0]}: {len(failed)} of {len(of_folder)} points failed: "
-                f"{failures(of_folder)}."
+                f"{written[0]}: {len(failed)} of {len(points)} points failed: {failures(points)}."
             )
     if messages:
         kept = "Finished points are kept; the next run makes only these."
         raise PipelineError(" ".join([*messages, kept]))
 
 
-def _warn_of_equal_points(stage: str, points: Sequence[Point]) -> None:
-    folders = [Path(point.folder) for point in points]
+def _reason(record: Mapping[str, Any]) -> str | None:
+    return record["reason"] or (None if record["ended"] else _DID_NOT_END)
+
+
+def _warn_of_equal_points(records: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> None:
+    stage = records[0]["stage"]
+    folders = [Path(record["folder"]) for record in records if "folder" in record]
     keys = unread_keys(stage, swept_keys(points), folders) if len(points) > 1 else []
     if keys:
         print(
@@ -70,9 +72,8 @@ def point_of(record: Mapping[str, Any], reason: str | None = None) -> Point:
     numbers = record.get("numbers")
     if numbers is None and record["stage"] == "metrics" and record["ended"]:
         numbers = _numbers_of_metrics(Path(record["folder"])) if not reason else {}
-    return Point(
-        record["number"], dict(record["overrides"]), numbers or {}, reason, record.get("folder", "")
-    )
+    folder = os.path.relpath(record["folder"], record["summary"]) if "folder" in record else ""
+    return Point(record["number"], dict(record["overrides"]), numbers or {}, reason, folder)
 
 
 def _numbers_of_metrics(folder: Path) -> dict[str, float]:

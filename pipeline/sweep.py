@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,8 +114,8 @@ def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
     numbers = json.loads((metrics / "numbers.json").read_text(encoding="utf-8"))
     numbers |= rejection_of_point(changed(config, {"io.root": str(folder)}))
     home, overrides = _home(config), overrides_of_job()
-    point = Point(0, overrides, numbers, folder=str(folder))
-    points = _points_so_far(point)
+    point = Point(0, overrides, numbers, folder=os.path.relpath(folder, home))
+    points = _points_so_far(folder, numbers) if is_multirun() else [point]
     tracking.open_parent(config).artifacts(*summarise(home, points))
     name = point.name([*point.overrides]) or "one point"
     with tracking.open_run(config, "sweep", begun) as log:
@@ -123,12 +124,10 @@ def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
     _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
 
 
-def _points_so_far(point: Point) -> list[Point]:
-    """Record a point; return those of its multirun that have numbers."""
-    if not is_multirun():
-        return [point]
+def _points_so_far(folder: Path, numbers: dict[str, float]) -> list[Point]:
+    """Record the point of this job; return those of its multirun that have numbers."""
     record = Record()
-    record.write(numbers=point.numbers, folder=point.folder)
+    record.write(numbers=numbers, folder=str(folder))
     return [point_of(other) for other in read_records(record.multirun) if "numbers" in other]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ class Point:
     `number` is its position in the sweep, `overrides` maps keys to the requested values, and
     `numbers` maps names to the numbers of the main ensemble. `reason` says why the point failed;
     None if it did not. A point whose results could not be tracked has a reason and numbers.
-    `folder` holds the results.
+    `folder` holds the results; it is relative to that of the summary.
     """
 
     number: int
@@ -77,8 +76,8 @@ def summary(points: Sequence[Point]) -> pd.DataFrame:
     return frame
 
 
-def summary_text(points: Sequence[Point], folder: Path) -> str:
-    """The summary as Markdown that fits into a terminal; `folder` is that of the summary.
+def summary_text(points: Sequence[Point]) -> str:
+    """The summary as Markdown that fits into a terminal.
 
     Points are columns, and at most ten numbers are rows: first those that differ between points,
     in their own order. Without numbers, points are rows with their folders.
@@ -93,11 +92,8 @@ def summary_text(points: Sequence[Point], folder: Path) -> str:
         if len(shown) < len(numbers):
             parts.append(f"All {len(numbers)} numbers of each point are in summary.csv.")
     else:
-        inside = [str(name) for name in frame.columns if name in (*swept, _FOLDER)]
-        rows = frame[inside].astype(object).to_numpy().tolist()
-        if _FOLDER in inside:
-            rows = [[*row[:-1], _relative(row[-1], folder)] for row in rows]
-        parts = [_table(inside, rows)]
+        shown = [str(name) for name in frame.columns if name in (*swept, _FOLDER)]
+        parts = [_table(shown, frame[shown].astype(object).to_numpy().tolist())]
     if any(point.reason for point in points):
         parts.append(f"Failed: {escape_markdown(failures(points))}.")
     return "\n\n".join(parts) + "\n"
@@ -131,10 +127,6 @@ def _code(name: str) -> str:
     return f"`{name}`"
 
 
-def _relative(path: str, folder: Path) -> str:
-    return os.path.relpath(path, folder) if path else ""
-
-
 def _numbers(frame: pd.DataFrame) -> list[str]:
     others = (*frame.attrs["swept"], _FOLDER, _REASON)
     return [str(name) for name in frame.columns if name not in others]
@@ -160,7 +152,7 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     write_atomically(
         written[0], frame.to_csv(index=False, lineterminator="\n", float_format="%.10g")
     )
-    write_atomically(written[1], summary_text(points, folder))
+    write_atomically(written[1], summary_text(points))
     with styled():
         figure = draw(frame)
         if figure is not None:

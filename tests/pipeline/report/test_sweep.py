@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pipeline.report.sweep import Point, summary_text
 
 NAMES = ["bleu", "nll", "prr", "roc_auc", *(f"roc_auc/set-{index}" for index in range(10))]
@@ -13,11 +11,11 @@ def point(number: int, temperature: int, *, failed: bool = False) -> Point:
     numbers = {name: 20.0 if name in NAMES[:2] else float(temperature) for name in NAMES}
     overrides = {"uncertainty.temperature": str(temperature), "decode.beam": "5", "seed": "1"}
     reason = "no | data" if failed else None
-    return Point(number, overrides, {} if failed else numbers, reason, f"/out/point-{number}")
+    return Point(number, overrides, {} if failed else numbers, reason, f"point-{number}")
 
 
 def test_numbers_that_react_come_first_and_ten_rows_fit() -> None:
-    text = summary_text([point(1, 10), point(0, 1)], Path("/out"))
+    text = summary_text([point(1, 10), point(0, 1)])
     heading, line, *rows = text.splitlines()
     assert heading.split()[1::2] == ["`uncertainty.temperature`", "1", "10"]
     assert set(line) == set("|:-")
@@ -27,7 +25,7 @@ def test_numbers_that_react_come_first_and_ten_rows_fit() -> None:
 
 
 def test_table_of_many_points_is_broken_into_tables_of_one_width_of_a_terminal() -> None:
-    text = summary_text([point(number, number + 1) for number in range(20)], Path("/out"))
+    text = summary_text([point(number, number + 1) for number in range(20)])
     assert max(map(len, text.splitlines())) <= 80
     headings = [line for line in text.splitlines() if "`uncertainty.temperature`" in line]
     assert len(headings) > 1
@@ -36,14 +34,14 @@ def test_table_of_many_points_is_broken_into_tables_of_one_width_of_a_terminal()
 
 
 def test_points_without_numbers_are_rows_with_their_folders() -> None:
-    points = [Point(n, {"decode.beam": str(n)}, {}, None, f"/out/p/{n}") for n in (1, 5)]
-    rows = [line.split()[1::2] for line in summary_text(points, Path("/out")).splitlines()[2:]]
+    points = [Point(n, {"decode.beam": str(n)}, {}, None, f"p/{n}") for n in (1, 5)]
+    rows = [line.split()[1::2] for line in summary_text(points).splitlines()[2:]]
     assert rows == [["1", "p/1"], ["5", "p/5"]]
 
 
 def test_one_point_and_failed_points_have_a_summary() -> None:
-    one = summary_text([Point(0, {}, {"bleu": 1.0})], Path())
+    one = summary_text([Point(0, {}, {"bleu": 1.0})])
     assert one.split()[1::2][:2] == ["`point`", "0"]
     assert one.splitlines()[-1].split()[1::2] == ["`bleu`", "1"]
-    text = summary_text([point(0, 1), point(1, 2, failed=True)], Path("/out"))
+    text = summary_text([point(0, 1), point(1, 2, failed=True)])
     assert text.endswith("Failed: uncertainty.temperature=2 (no \\| data).\n")
