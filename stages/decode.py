@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipeline.decoding.counts import lines_of_test_sets
 from pipeline.decoding.diversity_report import diversity_report
 from pipeline.decoding.gpus import gpu_count, use_gpu_of_job
 from pipeline.decoding.inputs import Inputs, Prepared, check_weights
@@ -75,6 +76,8 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     n_gpu = gpu_count(config.decode.device)
     run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan}, n_gpu)
     decoded = run_parts(config, folder, config.decode.parts_per_job, n_gpu)
+    for line in lines_of_test_sets(folder.root, plan, decoded):
+        _log.info("%s", line)
     _log.info("decoded %d of %d parts into %s", len(decoded), len(plan), folder.root)
 
 

@@ -27,9 +27,10 @@ from pipeline.metrics.text_warnings import text_warnings
 from pipeline.quality.tokenisers import measure_rules
 from pipeline.report.figures import TaskEvidence, make_figures
 from pipeline.run.application import run
-from pipeline.run.artifacts import Artifact, new_artifact
+from pipeline.run.artifacts import Artifact, is_complete, new_artifact
 from pipeline.run.code import provenance
-from pipeline.run.files import write_json
+from pipeline.run.files import read_json, write_json
+from pipeline.run.points import is_multirun
 from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import SUBSET
 from stages.uncertainty import uncertainty
@@ -78,6 +79,15 @@ def _evaluate(config: PipelineConfig) -> None:
         _log.warning("%s: %s", task, warning)
     prepared = root / "prepare" / task
     scores = read_external_scores(config.metrics.scores, task, decodes)
+    figures = implementations(config.report.figures, "report.figures")
+    plug_ins = [*extra_metrics(config).values(), *figures.values()]
+    inputs = parts | measures.as_input | provenance_of_scores(scores, decodes)
+    made_from = provenance(config, "metrics", inputs, *plug_ins)
+    folder = root / "metrics" / task
+    if is_multirun() and is_complete(folder, made_from):
+        _track(config, read_json(folder / "numbers.json", "metrics"), begun)
+        _log.info("%s: complete, and not made again", folder)
+        return
     cells = task_cells(config, evaluated, measured, prepared, evaluation, scores)
     # Ensembles without one training run have no cells; their values show whether the runs agree.
     left_out = leave_one_out(decodes, config.ensemble.name)
@@ -85,13 +95,9 @@ def _evaluate(config: PipelineConfig) -> None:
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
     evidence = TaskEvidence(task, decodes, measured, baseline, evaluation, rules, scores)
-    figures = implementations(config.report.figures, "report.figures")
-    plug_ins = [*extra_metrics(config).values(), *figures.values()]
-    inputs = parts | measures.as_input | provenance_of_scores(scores, decodes)
-    made_from = provenance(config, "metrics", inputs, *plug_ins)
     temperature = next(iterate_values(config.uncertainty.temperature))
     numbers = main_numbers(cells, config.ensemble.name, baseline, temperature)
-    with new_artifact(root / "metrics" / task, made_from) as out:
+    with new_artifact(folder, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
         write_replicates(out / "replicates.csv", evaluation.replicates)

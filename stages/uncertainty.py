@@ -10,9 +10,10 @@ from typing import Any
 from pipeline.errors import ConfigError, StoreError
 from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.application import run
-from pipeline.run.artifacts import Artifact, new_artifact
+from pipeline.run.artifacts import Artifact, is_complete, new_artifact
 from pipeline.run.code import provenance
 from pipeline.run.files import new_files
+from pipeline.run.points import is_multirun
 from pipeline.run.settings import PipelineConfig, implementations, iterate_values
 from pipeline.store import Store, check_stores, open_store, validate
 from pipeline.store.ranking import ranking_warning
@@ -45,6 +46,9 @@ def uncertainty(config: PipelineConfig) -> None:
         folder = Path(config.io.root) / "uncertainty" / config.task.name
         functions = (*grid.extra_measures.values(), *grid.hypothesis_measures.values())
         made_from = provenance(config, "uncertainty", parts, *functions)
+        if is_multirun() and is_complete(folder, made_from):
+            _log.info("%s: complete, and not made again", folder)
+            return
         out = stack.enter_context(new_artifact(folder, made_from))
         measured = []
         for part, store, members in ensemble_decodes(stores):

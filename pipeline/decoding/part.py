@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.decoding.blocks import Block, Decoder, block_plan, decode_blocks, join_blocks
+from pipeline.decoding.counts import Counts
 from pipeline.decoding.ensemble import MembersOneAtATime, as_ensemble
 from pipeline.decoding.inputs import Inputs, check_weights
 from pipeline.decoding.model import MemberModel, Search
@@ -25,16 +25,8 @@ from pipeline.decoding.rescoring import (
 from pipeline.decoding.scoring import score_in_chunks, score_targets
 from pipeline.decoding.test_set import TestSetFile, read_test_set, unknown_subwords
 from pipeline.decoding.tokenizer import SubwordTokenizer, Tokenizer
+from pipeline.run.logs import DETAILS
 from pipeline.run.settings import DecodeConfig, DumpConfig, implementation
-from pipeline.store import Flag, open_own_store
-
-_log = logging.getLogger(__name__)
-_FLAGS = {
-    Flag.TOO_LONG: "too long",
-    Flag.EMPTY_SOURCE: "with an empty source",
-    Flag.NO_HYPOTHESIS: "without a hypothesis",
-    Flag.NO_FINISHED_HYPOTHESIS: "without a finished hypothesis",
-}
 
 
 def decode_part(inputs: Inputs, task: str, part: Part, store: Path, resume: Path, row: int) -> None:
@@ -54,7 +46,7 @@ def decode_part(inputs: Inputs, task: str, part: Part, store: Path, resume: Path
     _decode_missing(inputs, part, test_set, blocks, attributes, row)
     join_blocks(test_set, blocks, store, attributes)
     shutil.rmtree(resume)
-    _log_counts(part.name, len(test_set), store)
+    DETAILS.info("%s: read %d sentences; wrote %s", part.name, len(test_set), Counts.of(store))
 
 
 def decode_shard(
@@ -127,7 +119,7 @@ def _decode_missing(
         inputs.decode,
         inputs.dump,
     )
-    _log.info("%s: %s", part.name, size)
+    DETAILS.info("%s: %s", part.name, size)
     blocks[0].path.parent.mkdir(parents=True, exist_ok=True)
     check_disk_space(size, blocks[0].path.parent, part.name)
     if inputs.decode.self_check:
@@ -145,7 +137,7 @@ def _decoder(inputs: Inputs, part: Part, test_set: TestSetFile) -> Decoder:
         unknown = unknown_subwords(
             test_set, tokenizer.source_dictionary, tokenizer.target_dictionary
         )
-        _log.info("%s: not in the vocabularies: %s", part.name, unknown)
+        DETAILS.info("%s: not in the vocabularies: %s", part.name, unknown)
     search: Any = implementation(inputs.decode._target_, "decode._target_")
     return decoder_of(
         part,
@@ -163,22 +155,4 @@ def _run_self_check(decoder: Decoder, part: Part, test_set: TestSetFile) -> None
         sentence.encoded(decoder.tokenizer) for sentence in test_set[:SELF_CHECK_SENTENCES]
     ]
     difference = self_check(decoder, sentences, part.combination)
-    _log.info("%s: self-check passed, largest difference %.1e nats", part.name, difference)
-
-
-def _log_counts(name: str, n_read: int, path: Path) -> None:
-    with open_own_store(path) as store:
-        flags = store.flag.copy()
-        # A sentence that cannot be decoded has no hypothesis, which need not be said.
-        undecoded = (flags & (Flag.TOO_LONG | Flag.EMPTY_SOURCE)).astype(bool)
-        flags[undecoded] &= 255 - Flag.NO_HYPOTHESIS
-        counts = {words: (flags & flag).astype(bool).sum() for flag, words in _FLAGS.items()}
-        flagged = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
-        _log.info(
-            "%s: read %d sentences; wrote %d sentences%s with %d hypotheses",
-            name,
-            n_read,
-            store.n_sentence,
-            f" ({flagged})" if flagged else "",
-            store.n_hypothesis,
-        )
+    DETAILS.info("%s: self-check passed, largest difference %.1e nats", part.name, difference)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from pipeline.errors import PipelineError
 
+# What is said about each of many parts: it stands in the log files and is not printed (see the
+# loggers in conf/pipeline.yaml).
+DETAILS = logging.getLogger("details")
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(message)s"
 
 
@@ -24,8 +27,10 @@ def kept_log(path: Path, start: str) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter(_FORMAT))
-    root = logging.getLogger()
-    root.addHandler(handler)
+    # In an application details do not propagate, so that they are not printed.
+    loggers = [logging.getLogger(), *([] if DETAILS.propagate else [DETAILS])]
+    for logger in loggers:
+        logger.addHandler(handler)
     _write(handler, logging.INFO, start)
     try:
         yield
@@ -41,7 +46,8 @@ def kept_log(path: Path, start: str) -> Iterator[None]:
     else:
         _write(handler, logging.INFO, "done")
     finally:
-        root.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
         with suppress(OSError):  # a full disk was reported before
             handler.close()
 

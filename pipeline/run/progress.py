@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
+from pipeline.run.logs import DETAILS
+
 Item = TypeVar("Item")
 _LINE_EVERY_SECONDS = 20.0
 _log = logging.getLogger(__name__)
@@ -42,10 +44,13 @@ class Progress:
         now = time.monotonic()
         is_last = self._done == self._total and self._total > 1
         if count and (is_last or now - self._shown >= _LINE_EVERY_SECONDS):
+            # The end of what took less than one line's time is a detail.
+            is_short = self._shown == self._start and now - self._start < _LINE_EVERY_SECONDS
+            log = DETAILS if is_short else _log
             self._shown = now
             elapsed_seconds = now - self._start
             left_seconds = elapsed_seconds / self._done * (self._total - self._done)
-            _log.info(
+            log.info(
                 "%s: %d of %d, %.0f s elapsed, %.0f s left",
                 self._title, self._done, self._total, elapsed_seconds, left_seconds,
             )  # fmt: skip

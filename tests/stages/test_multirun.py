@@ -114,3 +114,8 @@ def test_each_point_has_results_of_its_own_in_io_out(out: str, tmp_path: Path) -
     points = sorted((path.parent / folder).resolve() for folder in summary["folder"])
     assert points == [path.parents[2] for path in found]
     assert summary["bleu"].notna().all()
+    made = files(tmp_path / "out")
+    again = multirun(tmp_path, "metrics", "metrics.resamples=0,20", *arguments)
+    results = {path: made[path] for path in made if path.suffix in (".csv", ".parquet")}
+    assert results.items() <= files(tmp_path / "out").items()
+    assert again.count("complete, and not made again") == 4

@@ -16,7 +16,8 @@ from omegaconf import OmegaConf
 from pipeline.data.subwords import detokenise
 from pipeline.decoding.beam import beam_search
 from pipeline.decoding.blocks import Decoder
-from pipeline.decoding.part import _log_counts
+from pipeline.decoding.counts import Counts, lines_of_test_sets
+from pipeline.decoding.plan import Part
 from pipeline.decoding.scoring import score_targets
 from pipeline.decoding.test_set import PreparedSentence
 from pipeline.decoding.tokenizer import SubwordTokenizer
@@ -115,19 +116,17 @@ def test_targets_that_cannot_be_scored_have_a_row_and_a_flag(
 
 
 def test_the_log_says_why_sentences_are_flagged(
-    tmp_path: Path,
-    dictionary: Any,
-    table_model: Any,
-    decode_config: Any,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:
-    path = tmp_path / "a.h5"
-    store_of(path, dictionary, table_model(two_words), beam_search, decode_config()).close()
-    caplog.set_level("INFO")
-    _log_counts("part", 7, path)
-    assert caplog.messages[-1].startswith(
-        "part: read 7 sentences; wrote 7 sentences (1 too long, 1 with an empty source) with "
-    )
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "store.h5"
+        store_of(path, dictionary, table_model(two_words), beam_search, decode_config()).close()
+    assert str(Counts.of(path)).startswith("7 sentences (1 too long, 1 with an empty source) with ")
+    plan = [Part(name, "help", "e", "e", ("m",), "beam", "prex", (), False) for name in "abc"]
+    (line,) = lines_of_test_sets(tmp_path, plan, ["a", "b"])
+    assert line.startswith("help: 2 stores, together: 14 sentences (2 too long, 2 with an empty ")
+    assert lines_of_test_sets(tmp_path, plan, []) == []
 
 
 def test_case_4_sentences_that_reach_the_length_limit_are_flagged(

@@ -6,9 +6,11 @@ import logging
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from pipeline.errors import DataError
-from pipeline.run.logs import kept_log
+from pipeline.run.logs import DETAILS, kept_log
+from pipeline.run.settings import CONF
 
 _log = logging.getLogger(__name__)
 
@@ -53,3 +55,25 @@ def test_log_that_cannot_be_written_gives_one_warning(
         capsys.readouterr().err == f"warning: {path}: cannot be written (No space left on device). "
         "The run continues without it.\n"
     )
+
+
+def test_details_stand_in_the_file_and_are_not_printed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(DETAILS, "propagate", False)  # as conf/pipeline.yaml has it
+    path = tmp_path / "decode.log"
+    with kept_log(path, "starts"):
+        DETAILS.info("part a: 5 sentences")
+        _log.info("all parts: 10 sentences")
+    assert caplog.messages == ["all parts: 10 sentences"]
+    assert "part a: 5 sentences" in path.read_text()
+
+
+def test_details_have_a_logger_of_their_own_in_conf() -> None:
+    logging_of_jobs = OmegaConf.load(CONF / "pipeline.yaml").hydra.job_logging
+    assert logging_of_jobs.loggers[DETAILS.name] == {
+        "level": "INFO",
+        "handlers": [],
+        "propagate": False,
+    }

@@ -4,13 +4,17 @@ import re
 
 import pytest
 
+from pipeline.run.logs import DETAILS
 from pipeline.run.progress import Progress, progress
 
 
-def test_without_a_terminal_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_terminal_the_end_is_logged_as_a_detail_of_short_work(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("INFO")
     assert list(progress("abc", 3, "letters")) == ["a", "b", "c"]
     assert re.findall(r"letters: (.*), \d+ s elapsed, 0 s left", caplog.text) == ["3 of 3"]
+    assert [record.name for record in caplog.records] == [DETAILS.name]
 
 
 def test_single_item_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -30,6 +34,7 @@ def test_remaining_time_is_logged_at_intervals(
         shown.advance(4)
     assert "sentences: 6 of 9, 30 s elapsed, 15 s left" in caplog.text
     assert caplog.text.count("sentences") == 1
+    assert DETAILS.name not in {record.name for record in caplog.records}
 
 
 def test_terminal_has_a_progress_bar(
