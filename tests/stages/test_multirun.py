@@ -56,10 +56,9 @@ def test_points_of_a_decode_stand_side_by_side_and_reuse_what_is_there(tmp_path:
     assert (stores[1] / "store.h5").samefile(root / "decode" / "nmt_ende" / PART / "store.h5")
     assert (tmp_path / "points" / "0" / "train").samefile(root / "train")
     frame = pd.read_csv(tmp_path / "points" / "summary.csv")
-    assert frame[["decode.beam", "folder"]].to_numpy().tolist() == [
-        [1, "points/0"],
-        [2, "points/1"],
-    ]
+    assert frame[["decode.beam", "folder"]].to_numpy().tolist() == [[1, 0], [2, 1]]
+    assert text.count("help: 1 store: 5 sentences") == 1  # the other was there
+    assert "sentences; wrote" not in text
     assert "summary of 2 points: points/summary.csv" in text
 
     before = files(tmp_path / "points" / "0" / "decode")
