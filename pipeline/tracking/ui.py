@@ -23,8 +23,9 @@ def main() -> None:
         sys.exit(f"error: {database}: no such file. Run a stage first, which logs to it.")
     follow_artifacts(database)
     print(
-        f"Open http://{_HOST}:{arguments.port} in a browser. Press 'Model training' there (at the "
-        "top left; the browser remembers it), then choose a task. Ctrl-C ends the server.",
+        f"In a few seconds, open http://{_HOST}:{arguments.port} in a browser. Press 'Model "
+        "training' there (at the top left; the browser remembers it), then choose a task. Ctrl-C "
+        "ends the server.",
         flush=True,
     )
     # The processes for jobs with language models are not needed.

@@ -1,0 +1,42 @@
+"""`make ui` starts MLflow's server on the runs of a folder, and says where to click."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipeline.tracking import ui
+from pipeline.tracking.experiment import open_experiment
+
+pytestmark = pytest.mark.process
+
+
+def test_server_shows_the_runs_of_a_moved_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
+    monkeypatch.setattr(sys, "argv", ["ui", "--root", str(tmp_path / "moved"), "--port", "5001"])
+    open_experiment(None, tmp_path / "outputs", "nmt_ende")
+    (tmp_path / "outputs").rename(tmp_path / "moved")
+    ui.main()
+    assert "open http://127.0.0.1:5001 in a browser. Press 'Model training'" in (
+        capsys.readouterr().out
+    )
+    database = tmp_path / "moved" / "mlflow.db"
+    assert f"sqlite:///{database}" in commands[0]
+    with closing(sqlite3.connect(database)) as connection:
+        rows = dict(connection.execute("SELECT name, artifact_location FROM experiments"))
+    assert rows["nmt_ende"] == (tmp_path / "moved" / "mlartifacts" / "nmt_ende").as_uri()
+
+
+def test_a_folder_without_runs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["ui", "--root", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"mlflow\.db: no such file\. Run a stage first"):
+        ui.main()
