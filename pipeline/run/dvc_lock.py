@@ -55,6 +55,6 @@ def _advice() -> str:
     if "DVC_EXP_NAME" not in os.environ:
         return ""
     return (
-        " To build on the results of make repro, stop this experiment, commit dvc.lock and start "
-        "the experiment again."
+        " To build on the results of make repro, stop this experiment (dvc queue stop --kill), "
+        "commit dvc.lock and start the experiment again."
     )

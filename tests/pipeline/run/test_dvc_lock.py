@@ -76,4 +76,6 @@ def test_an_experiment_without_the_lock_of_its_results_says_how_to_keep_them(
     assert text.startswith(words)
     assert "commit dvc.lock" not in text
     monkeypatch.setenv("DVC_EXP_NAME", "puffy-coni")
-    assert "stop this experiment, commit dvc.lock" in str(announcement("nmt_ende", settings))
+    assert "stop this experiment (dvc queue stop --kill), commit" in str(
+        announcement("nmt_ende", settings)
+    )
