@@ -26,7 +26,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 def tables() -> dict[str, str]:
     """Return marker -> table in Markdown."""
-    beam = measures_by(By.WEIGHTED_MEAN, By.LOG_WEIGHTED_MEAN, By.MEMBER_DECODES)
+    beam = measures_by(By.WEIGHTED_MEAN, By.LOG_WEIGHTED_MEAN, By.MEMBER_DECODES, By.HYPOTHESES)
     return {
         "<!-- token measures -->": _table(TOKEN_MEASURES.values(), with_range=True),
         "<!-- measures of a beam -->": _table(beam.values()),

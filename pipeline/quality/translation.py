@@ -29,9 +29,9 @@ from pipeline.quality.weighted_metric import (
 )
 
 _ORDER = 4
-_CHARACTER_ORDER = 6
+CHARACTER_ORDER = 6
 # Weight of recall relative to precision in chrF.
-_BETA = 2
+BETA = 2
 
 
 @dataclass(frozen=True)
@@ -232,13 +232,13 @@ def chrf_counts(hypotheses: Sequence[str], references: Sequence[str]) -> ChrfCou
     Raises DataError if the numbers of texts differ.
     """
     check_paired(hypotheses, references)
-    in_hypothesis, in_reference, correct = np.zeros((3, len(hypotheses), _CHARACTER_ORDER))
+    in_hypothesis, in_reference, correct = np.zeros((3, len(hypotheses), CHARACTER_ORDER))
     characters = np.zeros(len(hypotheses))
     pairs = zip(normalised(hypotheses), normalised(references), strict=True)
     for sentence, pair in enumerate(pairs):
         hypothesis, reference = ("".join(text.split()) for text in pair)
         characters[sentence] = len(hypothesis) + len(reference)
-        for order in range(1, min(_CHARACTER_ORDER, len(reference)) + 1):
+        for order in range(1, min(CHARACTER_ORDER, len(reference)) + 1):
             hypothesis_ngrams = _ngrams(hypothesis, order)
             reference_ngrams = _ngrams(reference, order)
             in_hypothesis[sentence, order - 1] = hypothesis_ngrams.total()
@@ -257,8 +257,8 @@ def weighted_corpus_chrf(counts: ChrfCounts) -> WeightedMetric:
         orders = np.maximum(((in_hypothesis > 0) & (in_reference > 0)).sum(axis=1), 1)
         precision = (correct / np.maximum(in_hypothesis, 1)).sum(axis=1) / orders
         recall = (correct / np.maximum(in_reference, 1)).sum(axis=1) / orders
-        denominator = _BETA**2 * precision + recall
-        product = (1 + _BETA**2) * precision * recall
+        denominator = BETA**2 * precision + recall
+        product = (1 + BETA**2) * precision * recall
         percent = 100 * np.divide(
             product, denominator, out=np.zeros_like(product), where=denominator > 0
         )
@@ -272,9 +272,9 @@ def chrf_signature() -> str:
     """Signature of corpus chrF: sacrebleu's, and the Unicode form of the texts."""
     from sacrebleu.metrics import CHRF
 
-    scorer = CHRF(char_order=_CHARACTER_ORDER, beta=_BETA)
+    scorer = CHRF(char_order=CHARACTER_ORDER, beta=BETA)
     scorer.corpus_score(["a"], [["a"]])
-    return f"chrF{_BETA}|{scorer.get_signature()}|norm:{FORM}"
+    return f"chrF{BETA}|{scorer.get_signature()}|norm:{FORM}"
 
 
 def _ngrams(text: str, order: int) -> Counter[str]:

@@ -173,7 +173,7 @@ def _measure(column: str) -> SequenceMeasure | TokenMeasure | None:
 
 
 def _is_chain(measure: SequenceMeasure | TokenMeasure) -> bool:
-    return isinstance(measure, SequenceMeasure) and measure.token_measure is not None
+    return isinstance(measure, SequenceMeasure) and measure.is_chain
 
 
 def _estimator(measure: SequenceMeasure) -> str:

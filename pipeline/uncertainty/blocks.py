@@ -20,7 +20,7 @@ from pipeline.statistics.posterior import (
 )
 from pipeline.store import Store, TokenStatistics
 from pipeline.store.statistics import STATISTICS
-from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.hypothesis import HypothesisSums, deviation_of_tokens
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS, TOKEN_MEASURES
 from pipeline.uncertainty.token import all_measures
 from pipeline.uncertainty.weighted_statistics import WeightedStatistics, weighted_statistics
@@ -89,22 +89,38 @@ class HypothesisSummation:
             for name, measure in TOKEN_MEASURES.items()
             if measure.chain is not None and (complete or measure.of_realised_token)
         ]
+        self._maximum = [
+            name
+            for name, measure in TOKEN_MEASURES.items()
+            if measure.maximum is not None and (complete or measure.of_realised_token)
+        ]
         self._logprob: list[SequenceLogprob] = []
         self._sums: list[Float64] = []
+        self._highest: list[Float64] = []
+        self._deviation: list[Float64] = []
 
     def add(self, block: TokenBlock) -> None:
         """Add the next block of hypotheses."""
         logprob = block.statistics.statistics.logprob
-        self._logprob.append(sequence_logprob(logprob, block.token_offset))
-        if self._chain:
-            values = np.column_stack([block.measures[name] for name in self._chain])
-            self._sums.append(np.add.reduceat(values, block.token_offset[:-1], axis=0))
+        of_sequences = sequence_logprob(logprob, block.token_offset)
+        self._logprob.append(of_sequences)
+        self._deviation.append(
+            deviation_of_tokens(logprob, of_sequences.member, block.token_offset)
+        )
+        for names, add_up, values_of_blocks in (
+            (self._chain, np.add, self._sums),
+            (self._maximum, np.maximum, self._highest),
+        ):
+            if names:
+                values = np.column_stack([block.measures[name] for name in names])
+                values_of_blocks.append(add_up.reduceat(values, block.token_offset[:-1], axis=0))
 
     def sums(self) -> HypothesisSums:
         """Return the sums, once all blocks of the store have been added."""
         blocks = self._logprob
         none, no_member = np.empty(0), np.empty((0, self._n_member))
         sums = np.concatenate([np.empty((0, len(self._chain))), *self._sums])
+        highest = np.concatenate([np.empty((0, len(self._maximum))), *self._highest])
         return HypothesisSums(
             length=self._length,
             logprob_member=np.concatenate([no_member, *(block.member for block in blocks)]),
@@ -113,6 +129,8 @@ class HypothesisSummation:
                 "expr": np.concatenate([none, *(block.expr for block in blocks)]),
             },
             chain=dict(zip(self._chain, sums.T, strict=True)),
+            maximum=dict(zip(self._maximum, highest.T, strict=True)),
+            deviation=np.concatenate([none, *self._deviation]),
         )
 
 

@@ -89,14 +89,16 @@ class MergedTexts:
     def sums(self, sums: HypothesisSums) -> HypothesisSums:
         """Return the sums of the merged hypotheses.
 
-        Probabilities are added under every member and both posteriors. Lengths and sums of token
-        measures are averaged.
+        Probabilities are added under every member and both posteriors. Lengths and quantities of
+        single tokens are averaged.
         """
         return HypothesisSums(
             length=self.mean(sums.length),
             logprob_member=np.column_stack([self.total(m) for m in sums.logprob_member.T]),
             logprob={name: self.total(logprob) for name, logprob in sums.logprob.items()},
             chain={name: self.mean(values) for name, values in sums.chain.items()},
+            maximum={name: self.mean(values) for name, values in sums.maximum.items()},
+            deviation=self.mean(sums.deviation),
         )
 
 

@@ -1,4 +1,4 @@
-"""Disagreement of the members' own best hypotheses: X-BLEU and X-WER."""
+"""Disagreement of the members' own best hypotheses: X-BLEU, X-WER and X-chrF."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pipeline.quality.transcripts import AS_DECODED, compared
 from pipeline.quality.translation import sentence_bleu_of_pairs
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
+from pipeline.uncertainty.lexical import dissimilarity
 from pipeline.uncertainty.measures_of_sequences import Estimator, measures_by
 
 HEURISTICS = tuple(measures_by(Estimator.MEMBER_DECODES))
@@ -26,14 +27,17 @@ def heuristic_measures(
     tokeniser: str = DEFAULT,
     transcripts: str = AS_DECODED,
 ) -> dict[str, Float64]:
-    """Compute X-BLEU and X-WER of each sentence from the decodes of single members.
+    """Compute X-BLEU, X-WER and X-chrF of each sentence from the decodes of single members.
 
-    Returns name -> [sentence] in squared percent: the mean over ordered pairs of members of
-    (100 - BLEU)^2 and of WER^2 between their best hypotheses. tokeniser: that of BLEU; transcripts:
-    WER of texts `as_decoded`, or of their lower-case `words`. They are 0 for a single member, and
-    NaN without the decodes of all members and where a member has no hypothesis. Raises StoreError
-    if a member store has another test set or several members, or if they are not one per member.
-    Source: eqn:xbleu, eqn:xwer.
+    Returns name -> [sentence]: the mean over ordered pairs of members of (100 - BLEU)^2, of WER^2,
+    both in squared percent, and of 100 - chrF, in percent, between their best hypotheses.
+    tokeniser: that of BLEU; transcripts: WER of texts `as_decoded`, or of their lower-case `words`.
+    They are 0 for a single member, and NaN without the decodes of all members and where a member
+    has no hypothesis. Raises StoreError if a member store has another test set or several members,
+    or if they are not one per member. Source: eqn:xbleu, eqn:xwer; X-BLEU is the BLEU variance of
+    Xiao et al., "Wat zei je? Detecting out-of-distribution translations with variational
+    transformers", 2020, and X-chrF D-Lex-Sim of Fomicheva et al., TACL 8, 2020, with chrF in the
+    place of METEOR.
     """
     has_hypothesis = np.diff(store.hypothesis_offset) > 0
     if store.n_member == 1:
@@ -47,6 +51,7 @@ def heuristic_measures(
     return {
         "xbleu": _mean_squares(texts, present, _bleu_loss(tokeniser)),
         "xwer": _mean_squares(texts, present, _wer(transcripts)),
+        "xchrf": _chrf_loss(texts, present),
     }
 
 
@@ -76,7 +81,7 @@ def xbleu(texts_by_system: Mapping[str, Sequence[str | None]], tokeniser: str = 
 
 
 def heuristics_reason(store: Store, member_stores: Sequence[Store]) -> str | None:
-    """Return why X-BLEU and X-WER have no value, or None."""
+    """Return why X-BLEU, X-WER and X-chrF have no value, or None."""
     if store.n_member > 1 and len(member_stores) != store.n_member:
         needed, given = store.n_member, len(member_stores)
         return f"needs the decodes of all {needed} single members, got {given}"
@@ -129,6 +134,17 @@ def _wer(transcripts: str) -> Callable[[list[list[str]]], Float64]:
     return lambda texts_of_systems: sentence_wer_percent_of_pairs(
         [compared(texts, transcripts) for texts in texts_of_systems]
     )
+
+
+def _chrf_loss(
+    texts_of_systems: Sequence[Sequence[str | None]], present: NDArray[np.bool_]
+) -> Float64:
+    """Mean of 100 - chrF over ordered pairs of systems, [sentence]; NaN where it is not present."""
+    rows = np.flatnonzero(present)
+    texts = [texts[row] or "" for row in rows.tolist() for texts in texts_of_systems]
+    result = np.full(len(present), np.nan)
+    result[rows] = dissimilarity(texts, len(texts_of_systems) * np.arange(len(rows) + 1))
+    return result
 
 
 def _mean_squares(

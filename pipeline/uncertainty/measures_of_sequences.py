@@ -16,6 +16,7 @@ from enum import Enum
 from pipeline.statistics.posterior import Float64
 from pipeline.uncertainty.hypothesis import (
     HypothesisSums,
+    ratio_to_variance,
     variance_of_logprob,
     variance_of_probability,
 )
@@ -36,6 +37,7 @@ class Estimator(Enum):
     SAMPLE_MEAN = "mean over samples of the posterior"
     MEMBER_SAMPLE_MEAN = "mean over samples of each member"
     MEMBER_DECODES = "comparison of the best hypotheses of the members"
+    HYPOTHESES = "comparison of all hypotheses of the store"
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class SequenceMeasure:
 
     estimator: how `quantity` is averaged over hypotheses; quantity: sums -> [hypothesis];
     per_length: whether length normalisation divides it by the length; posterior: `prex`, `expr` or
-    empty; uncertainty: `total`, `knowledge` or empty for a heuristic; token_measure: the measure
-    that a chain form sums; of_samples: the mean of the same quantity over samples of the posterior.
+    empty; uncertainty: `total`, `data`, `knowledge` or empty for a heuristic; token_measure: the
+    measure of tokens that it is made of; is_chain: whether it is their sum; of_samples: the mean of
+    the same quantity over samples of the posterior.
     """
 
     name: str
@@ -58,6 +61,7 @@ class SequenceMeasure:
     posterior: str = ""
     uncertainty: str = ""
     token_measure: TokenMeasure | None = None
+    is_chain: bool = False
     of_samples: Form | None = None
 
     @property
@@ -72,12 +76,11 @@ class SequenceMeasure:
         return values / sums.length if length_norm and self.per_length else values
 
 
-def _chain_forms(measure: TokenMeasure) -> list[SequenceMeasure]:
-    """Return the sequence measures that sum a token measure along each hypothesis."""
-    if measure.chain is None:
-        return []
-    return [
-        SequenceMeasure(
+def _forms(measure: TokenMeasure) -> list[SequenceMeasure]:
+    """Return the sequence measures that are made of a token measure: its sum and its maximum."""
+    forms = []
+    if measure.chain is not None:
+        chain = SequenceMeasure(
             name=measure.chain.name,
             formula=f"sum_b pi_b/l_b sum_l {measure.name}",
             source=measure.chain.source,
@@ -88,13 +91,30 @@ def _chain_forms(measure: TokenMeasure) -> list[SequenceMeasure]:
             posterior=measure.posterior,
             uncertainty=measure.uncertainty,
             token_measure=measure,
+            is_chain=True,
             of_samples=measure.chain_of_samples,
         )
-    ]
+        forms.append(chain)
+    if measure.maximum is not None:
+        maximum = SequenceMeasure(
+            name=measure.maximum.name,
+            formula=f"sum_b pi_b max_l {measure.name}",
+            source=measure.maximum.source,
+            estimator=Estimator.WEIGHTED_MEAN,
+            label=Words(f"largest {measure.label[0]} of a token", f"max. {measure.label[1]}"),
+            quantity=lambda sums: sums.maximum[measure.name],
+            posterior=measure.posterior,
+            uncertainty=measure.uncertainty,
+            token_measure=measure,
+        )
+        forms.append(maximum)
+    return forms
 
 
+# Group of the measures that later work compares with those of the paper.
+LATER = "Later work"
 _MEASURES = (
-    *(form for measure in TOKEN_MEASURES.values() for form in _chain_forms(measure)),
+    *(form for measure in TOKEN_MEASURES.values() for form in _forms(measure)),
     SequenceMeasure(
         name="prex_entropy_s",
         formula="-sum_b pi_b/l_b ln P_PE(y_b)",
@@ -201,6 +221,39 @@ _MEASURES = (
         quantity=HypothesisSums.log_variance,
     ),
     SequenceMeasure(
+        name="member_score",
+        formula="-sum_b pi_b/l_b mean_m ln P_m(y_b)",
+        source="Fomicheva et al. 2020, D-TP",
+        estimator=Estimator.WEIGHTED_MEAN,
+        label=Words("mean score of the members", "D-TP", group=LATER),
+        quantity=HypothesisSums.member_score,
+        per_length=True,
+    ),
+    SequenceMeasure(
+        name="d_combo",
+        formula="sum_b pi_b (mean_m r_m / var_m r_m - 1), r_m = ln P_m(y_b) / L_b",
+        source="Fomicheva et al. 2020, D-Combo",
+        estimator=Estimator.WEIGHTED_MEAN,
+        label=Words("ratio of mean and variance of ln P", "D-Combo", group=LATER),
+        quantity=lambda sums: ratio_to_variance(sums.rate_member),
+    ),
+    SequenceMeasure(
+        name="score_std",
+        formula="sum_b pi_b mean_m std_l ln P_m(y_l)",
+        source="Fomicheva et al. 2020, Sent-Std",
+        estimator=Estimator.WEIGHTED_MEAN,
+        label=Words("standard deviation of ln P over tokens", "Sent-Std", group=LATER),
+        quantity=lambda sums: sums.deviation,
+    ),
+    SequenceMeasure(
+        name="hypothesis_length",
+        formula="sum_b pi_b L_b, in tokens",
+        source="naive baseline",
+        estimator=Estimator.WEIGHTED_MEAN,
+        label=Words("length of the hypothesis", "Length", group=LATER),
+        quantity=lambda sums: sums.length,
+    ),
+    SequenceMeasure(
         name="prex_mi_mc",
         formula="mean_m E_m[ln(P_m(y) / P_PE(y)) / l]",
         source="eqn:sequence-mi-seq-app",
@@ -245,6 +298,20 @@ _MEASURES = (
         source="eqn:xwer",
         estimator=Estimator.MEMBER_DECODES,
         label=Words("X-WER", "X-WER", group="Heuristic"),
+    ),
+    SequenceMeasure(
+        name="xchrf",
+        formula="mean over pairs m != n of 100 - chrF(y_m, y_n)",
+        source="Fomicheva et al. 2020, D-Lex-Sim",
+        estimator=Estimator.MEMBER_DECODES,
+        label=Words("X-chrF", "X-chrF", group=LATER),
+    ),
+    SequenceMeasure(
+        name="hypothesis_chrf",
+        formula="mean over pairs b != c of 100 - chrF(y_b, y_c), of all hypotheses",
+        source="Fomicheva et al. 2020, lexical similarity",
+        estimator=Estimator.HYPOTHESES,
+        label=Words("chrF between hypotheses", "chrF of hyp.", group=LATER),
     ),
 )
 

@@ -68,7 +68,8 @@ class TokenMeasure:
     values; uncertainty: `total`, `data` or `knowledge`; posterior: `prex`, `expr` or empty;
     topk_bounds: its bounds when only the k most probable tokens are known (without bounds it is not
     checked against such distributions); chain: the importance-weighted mean of its sum along a
-    hypothesis; chain_of_samples: the mean over samples of the same sum.
+    hypothesis; chain_of_samples: the mean over samples of the same sum; maximum: the
+    importance-weighted mean of its largest value in a hypothesis.
     """
 
     name: str
@@ -83,6 +84,7 @@ class TokenMeasure:
     topk_bounds: Callable[[TopKDistributions], Interval] | None = None
     chain: Form | None = None
     chain_of_samples: Form | None = None
+    maximum: Form | None = None
 
     @property
     def of_realised_token(self) -> bool:
@@ -304,6 +306,8 @@ _MEASURES = (
         uncertainty="data",
         label=Words("data uncertainty", "Data"),
         topk_bounds=TopKDistributions.data,
+        chain=Form("data_c", "Fomicheva et al. 2020, mean of Softmax-Ent"),
+        maximum=Form("data_max", "mean of the largest token entropy"),
     ),
 )
 

@@ -14,6 +14,7 @@ from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_b
 from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
 from pipeline.uncertainty.hypothesis_report import hypothesis_report
+from pipeline.uncertainty.lexical import hypothesis_measures
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import (
     KEYS,
@@ -59,8 +60,9 @@ def write_measures(
     sums = summation.sums()
     refused = refusals(store, None, grid.rules.weights_from)
     rules = grid.rules
-    heuristics = heuristic_measures(store, member_stores, rules.bleu_tokeniser, rules.transcripts)
-    table = sequence_table(store, sums, grid, refused, heuristics)
+    of_texts = heuristic_measures(store, member_stores, rules.bleu_tokeniser, rules.transcripts)
+    of_texts |= hypothesis_measures(store)
+    table = sequence_table(store, sums, grid, refused, of_texts)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),
         folder / "sequence.parquet",

@@ -26,6 +26,7 @@ from pipeline.uncertainty.checks import reject_nan
 from pipeline.uncertainty.equal_texts import compare_texts, merge
 from pipeline.uncertainty.heuristics import heuristic_measures
 from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.lexical import hypothesis_measures
 from pipeline.uncertainty.measures_of_sequences import (
     SEQUENCE_MEASURES,
     Estimator,
@@ -105,10 +106,10 @@ def sequence_measures(
     beam: B, the first B hypotheses; temperature: T of the importance weights; length_norm: divide
     by the length. Each is one value or a list. weights_from, eos, equal_texts, bleu_tokeniser,
     transcripts: see `MeasureRules`. members: indices of a subset. measures: only these.
-    member_stores: decodes of the single members, for xbleu and xwer. Columns: sentence_id, beam,
-    temperature, length_norm, flag, then the measures in nats (xbleu and xwer in squared percent),
-    NaN for a sentence without a hypothesis. Raises StoreError for a requested measure that the
-    store cannot give, ConfigError for a setting out of its range. Source:
+    member_stores: decodes of the single members, for xbleu, xwer and xchrf. Columns: sentence_id,
+    beam, temperature, length_norm, flag, then the measures in the units of docs/measures.md, NaN
+    for a sentence without a hypothesis. Raises StoreError for a requested measure that the store
+    cannot give, ConfigError for a setting out of its range. Source:
     eqn-apn:sequence-entropy-chain-IW to eqn-apn:sequence-mkl-seq-IW.
     """
     rules = MeasureRules(weights_from, eos, equal_texts, bleu_tokeniser, transcripts)
@@ -121,8 +122,9 @@ def sequence_measures(
     summation = HypothesisSummation(store, members)
     for block in token_blocks(store, members, eos):
         summation.add(block)
-    heuristics = heuristic_measures(store, member_stores, bleu_tokeniser, transcripts)
-    table = sequence_table(store, summation.sums(), grid, refused, heuristics)
+    of_texts = heuristic_measures(store, member_stores, bleu_tokeniser, transcripts)
+    of_texts |= hypothesis_measures(store)
+    table = sequence_table(store, summation.sums(), grid, refused, of_texts)
     if measures is not None:
         table = table[[*KEYS, *measures]]
     return table
@@ -141,7 +143,7 @@ def refusals(
 def _refusal(
     measure: SequenceMeasure, store: Store, members: Sequence[int] | None, weights_from: str
 ) -> str | None:
-    if measure.estimator is Estimator.MEMBER_DECODES:
+    if measure.estimator in (Estimator.MEMBER_DECODES, Estimator.HYPOTHESES):
         return None
     if measure.name in _WEIGHTED:
         if store.regime == "sample":
@@ -173,11 +175,11 @@ def sequence_table(
     sums: HypothesisSums,
     grid: Grid,
     refused: Mapping[str, str | None],
-    heuristics: Mapping[str, Float64],
+    of_texts: Mapping[str, Float64],
 ) -> pd.DataFrame:
     """Compute the measures that are not refused, one row per sentence for each point of the grid.
 
-    heuristics: name -> [sentence], the same at every point. They and the user's measures may be NaN
+    of_texts: name -> [sentence], the same at every point. They and the user's measures may be NaN
     for sentences that have no value. Raises ConfigError for a measure of the user that does not
     return one number per sentence or hypothesis, StoreError naming the sentence if any other
     measure is NaN.
@@ -214,12 +216,12 @@ def sequence_table(
                 log_pi = importance(averaged.logprob[posterior], selection, temperature)
                 columns |= _weighted_means(store, quantities[length_norm], log_pi, selection)
             columns |= monte_carlo_measures(store, sums, beam, length_norm, available)
-            columns |= heuristics
+            columns |= of_texts
             columns |= own.of_sentences(settings)
             for name, values in own.of_hypotheses(settings).items() if averages_own else ():
                 if has_weights:
-                    of_texts = values if merged is None else merged.mean(values)
-                    columns[name] = weighted_mean(log_pi, of_texts[selection.hypothesis], selection)
+                    kept = values if merged is None else merged.mean(values)
+                    columns[name] = weighted_mean(log_pi, kept[selection.hypothesis], selection)
                 else:
                     columns[name] = sample_mean(store, values, beam)
             frames.append(pd.DataFrame(columns))

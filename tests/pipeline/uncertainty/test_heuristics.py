@@ -1,4 +1,4 @@
-"""X-BLEU and X-WER of the hypotheses of single members."""
+"""X-BLEU, X-WER and X-chrF of the hypotheses of single members."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from sacrebleu.metrics import BLEU
 
 from pipeline.errors import ConfigError, DataError, StoreError
 from pipeline.quality.speech import sentence_wer_percent, sentence_wer_percent_of_pairs
-from pipeline.quality.translation import sentence_bleu, sentence_bleu_of_pairs
+from pipeline.quality.translation import corpus_chrf, sentence_bleu, sentence_bleu_of_pairs
 from pipeline.store import Hypothesis, Store
-from pipeline.uncertainty.heuristics import heuristic_measures, heuristics_reason, xbleu
+from pipeline.uncertainty.heuristics import (
+    HEURISTICS,
+    heuristic_measures,
+    heuristics_reason,
+    xbleu,
+)
 
 StoreOf = Callable[..., Store]
 Make = Callable[..., Hypothesis]
@@ -38,7 +43,7 @@ def single(store_of: StoreOf, make: Make, texts: list[str | None], **attributes:
     return store_of(sentences, n_member=1, vocab_size=8, **attributes)
 
 
-def test_measures_are_mean_squares_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
+def test_measures_are_means_over_ordered_pairs(store_of: StoreOf, random_hypothesis: Make):
     ensemble = store_of([[random_hypothesis(0)]] * 3, n_member=3, vocab_size=8)
     texts = [
         ["a b c d", "the cat sat on the mat", "one"],
@@ -53,8 +58,10 @@ def test_measures_are_mean_squares_over_ordered_pairs(store_of: StoreOf, random_
     wer = np.mean([sentence_wer_percent([a], [b])[0] ** 2 for a, b in pairs])
     assert values["xbleu"][:2] == pytest.approx([0, bleu], abs=1e-9)
     assert values["xwer"][:2] == pytest.approx([0, wer])
-    assert np.isnan(values["xbleu"][2])
-    assert np.isnan(values["xwer"][2])
+    chrf = np.mean([100 - corpus_chrf([a], [b]) for a, b in pairs])
+    assert values["xchrf"][:2] == pytest.approx([0, chrf])
+    for name in HEURISTICS:
+        assert np.isnan(values[name][2])
 
 
 def test_xwer_compares_words_of_transcripts_on_request(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.uncertainty.hypothesis import HypothesisSums
+from pipeline.uncertainty.hypothesis import HypothesisSums, deviation_of_tokens
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 
 INF = np.inf
 CHAIN = [name for name, measure in TOKEN_MEASURES.items() if measure.chain is not None]
+MAXIMUM = [name for name, measure in TOKEN_MEASURES.items() if measure.maximum is not None]
 # A hypothesis of two tokens; P(y) is 1/2 under one member and 1/8 under the other.
 PROBABILITY = np.array([[0.5, 0.125]])
 
@@ -20,8 +21,10 @@ def sums(
 ) -> HypothesisSums:
     n = len(logprob_member)
     chain = {name: np.full(n, 10.0 + len(name)) for name in CHAIN}
+    maximum = {name: np.full(n, 20.0 + len(name)) for name in MAXIMUM}
     logprob = {"prex": np.full(n, prex), "expr": np.full(n, expr)}
-    return HypothesisSums(np.full(n, length), logprob_member, logprob, chain)
+    deviation = np.full(n, 0.25)
+    return HypothesisSums(np.full(n, length), logprob_member, logprob, chain, maximum, deviation)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,13 @@ def sums(
         ("var_p_ln", (np.sqrt(0.5) - np.sqrt(0.125)) ** 2 / 4, False),
         ("var_logp", np.log(2) ** 2, False),
         ("var_logp_ln", np.log(2) ** 2 / 4, False),
+        ("data_c", 10.0 + len("data"), True),
+        ("data_max", 20.0 + len("data"), False),
+        ("member_score", np.log(4), True),
+        # Per token, the mean of ln P is -ln 2 and its variance is (ln 2)^2 / 4.
+        ("d_combo", -4 / np.log(2) - 1, False),
+        ("score_std", 0.25, False),
+        ("hypothesis_length", 2.0, False),
     ],
 )
 def test_values_of_a_hypothesis_by_hand(name: str, value: float, rate: bool) -> None:
@@ -48,11 +58,12 @@ def test_values_of_a_hypothesis_by_hand(name: str, value: float, rate: bool) -> 
     )
 
 
-def test_only_the_chain_forms_need_distributions() -> None:
+def test_only_the_forms_of_token_measures_need_distributions() -> None:
     needs_distributions = {
         name for name, measure in SEQUENCE_MEASURES.items() if not measure.members_only
     }
-    assert needs_distributions == {f"{name}{form}" for name in CHAIN for form in ("_c", "_cmc")}
+    chain = {f"{name}{form}" for name in CHAIN for form in ("_c", "_cmc")} - {"data_cmc"}
+    assert needs_distributions == chain | {f"{name}_max" for name in MAXIMUM}
 
 
 def test_values_of_impossible_hypotheses() -> None:
@@ -61,11 +72,25 @@ def test_values_of_impossible_hypotheses() -> None:
     for name in ("var_logp", "var_logp_ln"):
         assert SEQUENCE_MEASURES[name].values(sums(in_one), True).tolist() == [INF]
         assert SEQUENCE_MEASURES[name].values(sums(in_every), True).tolist() == [0]
+    assert SEQUENCE_MEASURES["d_combo"].values(sums(in_one), True).tolist() == [-1]
+    assert SEQUENCE_MEASURES["d_combo"].values(sums(in_every), True).tolist() == [-INF]
+    assert SEQUENCE_MEASURES["member_score"].values(sums(in_one), True).tolist() == [INF]
     assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(in_one), False).tolist() == [INF]
     assert SEQUENCE_MEASURES["prex_rmi_s"].values(sums(in_every, prex=-INF), False).tolist() == [0]
     assert SEQUENCE_MEASURES["prex_entropy_s"].values(
         sums(in_every, prex=-INF), False
     ).tolist() == [INF]
+
+
+def test_the_deviation_over_tokens_by_hand() -> None:
+    """Tokens of P 1/2 and 1/8 deviate by ln 2, one token by nothing, P = 0 infinitely."""
+    probability = np.array([[0.5, 0.3], [0.125, 0.3], [0.7, 0.2], [0.5, 0.5], [0.0, 0.5]])
+    with np.errstate(divide="ignore"):
+        logprob = np.log(probability)
+    offset = np.array([0, 2, 3, 5])
+    member = np.add.reduceat(logprob, offset[:-1], axis=0)
+    deviation = deviation_of_tokens(logprob, member, offset)
+    assert deviation == pytest.approx([np.log(2) / 2, 0, INF])
 
 
 def test_a_certain_hypothesis_has_the_entropy_zero_and_not_minus_zero() -> None:

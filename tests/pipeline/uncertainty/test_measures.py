@@ -27,7 +27,8 @@ def test_full_names_occur_in_the_source() -> None:
 
 def test_no_sequence_measure_replaces_another() -> None:
     chain = [form for m in TOKEN_MEASURES.values() for form in (m.chain, m.chain_of_samples)]
-    names = [form.name for form in chain if form is not None]
+    forms = [*chain, *(measure.maximum for measure in TOKEN_MEASURES.values())]
+    names = [form.name for form in forms if form is not None]
     names += [name for name, measure in SEQUENCE_MEASURES.items() if measure.token_measure is None]
     assert sorted(names) == sorted(SEQUENCE_MEASURES)
 
@@ -45,10 +46,11 @@ def test_measures_need_statistics_of_the_store() -> None:
         assert set(measure.needs) <= set(TokenStatistics.__dataclass_fields__), measure.name
 
 
-def test_only_decodes_of_members_have_no_quantity() -> None:
+def test_only_comparisons_of_texts_have_no_quantity() -> None:
+    of_texts = (Estimator.MEMBER_DECODES, Estimator.HYPOTHESES)
     for measure in SEQUENCE_MEASURES.values():
         has_none = measure.quantity is None
-        assert has_none == (measure.estimator is Estimator.MEMBER_DECODES), measure.name
+        assert has_none == (measure.estimator in of_texts), measure.name
 
 
 def test_measures_have_their_ranges_of_values() -> None:

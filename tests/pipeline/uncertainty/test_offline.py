@@ -18,6 +18,7 @@ from pipeline.errors import StoreError
 from pipeline.store import Hypothesis, Store, TopK, open_store
 from pipeline.uncertainty.blocks import token_blocks
 from pipeline.uncertainty.checks import reject_nan, reject_out_of_range
+from pipeline.uncertainty.heuristics import HEURISTICS
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid, sequence_measures
 from pipeline.uncertainty.token import token_measures, token_statistics
@@ -68,7 +69,7 @@ def test_checks_accept_a_sound_store(store: Store, tmp_path: Path):
     assert report["sentences_without_hypothesis"] == 1
     assert report["score"]["hypotheses_off"] == 0
     assert report["recomputed"]["tokens_off"] == 0
-    assert set(report["null"]) == {"xbleu", "xwer"}
+    assert set(report["null"]) == {"xbleu", "xwer", "xchrf"}
     assert "needs samples" in report["absent"]["prex_rmi_smc"]
 
 
@@ -116,7 +117,7 @@ def test_case_1_tokens_that_a_member_excludes_are_reported_without_nan(
     assert not finite & set(report["infinite_tokens"])
     for name in ("token", "sequence"):
         table = pd.read_parquet(tmp_path / f"{name}.parquet").drop(
-            columns=["xbleu", "xwer"], errors="ignore"
+            columns=[*HEURISTICS], errors="ignore"
         )
         assert table.notna().all(axis=None), name
 

@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 from pipeline.errors import ConfigError, StoreError
 from pipeline.store import Hypothesis, Store
 from pipeline.uncertainty.blocks import token_blocks
+from pipeline.uncertainty.heuristics import HEURISTICS
 from pipeline.uncertainty.sequence import sequence_measures
 from pipeline.uncertainty.token import token_statistics
 
@@ -60,6 +61,15 @@ def written_out(
     result["var_logp"] = np.sum(pi * member.var(axis=1))
     result["var_logp_ln"] = np.sum(pi * per_token.var(axis=1))
     result["ln_var_p"] = np.log(result["var_p"])
+    result["data_c"] = np.sum(rate * data)
+    result["member_score"] = np.sum(-rate * member.mean(axis=1))
+    result["d_combo"] = np.sum(pi * (per_token.mean(axis=1) / per_token.var(axis=1) - 1))
+    result["hypothesis_length"] = np.sum(pi * length)
+    of_tokens = [item.statistics for item in hypotheses]
+    entropy = [token.entropy_member.mean(axis=1).max() for token in of_tokens]
+    result["data_max"] = np.sum(pi * np.array(entropy))
+    std = [token.logprob.astype(np.float64).std(axis=0).mean() for token in of_tokens]
+    result["score_std"] = np.sum(pi * np.array(std))
     return result
 
 
@@ -104,6 +114,7 @@ def test_case_2_single_member_has_no_knowledge_uncertainty(
     knowledge = [n for n in table if any(k in n for k in ("mi", "epkl", "xbleu", "xwer"))]
     knowledge += ["var_p", "var_p_ln", "var_logp", "var_logp_ln"]
     assert np.all(table[knowledge] == 0)
+    assert np.all(table["d_combo"] == -np.inf)
 
 
 @pytest.mark.parametrize("regime", ["beam", "sample"])
@@ -172,7 +183,7 @@ def test_case_1_impossible_hypotheses_give_infinity_and_no_nan(
     ]
     store = store_of(sentences, **SIZE)
     table = sequence_measures(store, beam=2, temperature=1, length_norm=True)
-    assert not table.drop(columns=["xbleu", "xwer"]).isna().any().any()
+    assert not table.drop(columns=[*HEURISTICS]).isna().any().any()
     assert table["prex_rmi_s"].tolist()[0] == np.inf
     assert table["var_logp"].tolist()[0] == np.inf
     alone = sequence_measures(store_of([[base]], **SIZE), beam=1, temperature=1, length_norm=True)

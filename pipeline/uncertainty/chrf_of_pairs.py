@@ -1,0 +1,142 @@
+"""chrF between the texts of a sentence: how similar several hypotheses are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.compiled import machine_code
+from pipeline.quality.normalisation import normalised
+from pipeline.quality.translation import BETA, CHARACTER_ORDER
+from pipeline.quality.weighted_metric import FloatArray
+
+_CODE_POINTS = 0x110000
+_BLOCK_VALUES = 2**20
+
+
+def mean_chrf_of_pairs(texts: Sequence[str], text_offset: NDArray[np.integer]) -> FloatArray:
+    """Mean chrF over the ordered pairs of different texts of each sentence, in percent.
+
+    texts [text]: those of sentence i are text_offset[i] to text_offset[i + 1]; text_offset
+    [sentence + 1]. Returns [sentence], NaN for fewer than two texts. The chrF of a pair is that of
+    `chrf_counts` for one sentence, with sacrebleu's defaults, where the first text is the
+    hypothesis: 100 if both are empty, 0 if one is.
+    """
+    stripped = ["".join(text.split()) for text in normalised(texts)]
+    length = np.array([len(text) for text in stripped], dtype=np.int64)
+    result = np.full(len(text_offset) - 1, np.nan)
+    for first, last in _blocks(length, text_offset):
+        start, stop = int(text_offset[first]), int(text_offset[last])
+        offset = text_offset[first : last + 1] - start
+        result[first:last] = _mean_of_block(stripped[start:stop], length[start:stop], offset)
+    return result
+
+
+def _blocks(
+    length: NDArray[np.int64], text_offset: NDArray[np.integer]
+) -> Iterator[tuple[int, int]]:
+    """Divide the sentences into ranges whose arrays are of bounded size."""
+    characters = np.concatenate([[0], np.cumsum(length)])[text_offset]
+    values = CHARACTER_ORDER * (np.diff(characters) + np.diff(text_offset) ** 2)
+    before = np.concatenate([[0], np.cumsum(values)])
+    first = 0
+    while first < len(values):
+        last = int(np.searchsorted(before, before[first] + _BLOCK_VALUES, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _mean_of_block(
+    texts: Sequence[str], length: NDArray[np.int64], offset: NDArray[np.integer]
+) -> FloatArray:
+    n_text = np.diff(offset)
+    sentence = np.repeat(np.arange(len(n_text)), n_text)
+    place = np.arange(len(texts)) - offset[:-1][sentence]
+    shape = len(n_text), int(n_text.max(initial=0))
+    lengths = np.zeros(shape, dtype=np.int64)
+    lengths[sentence, place] = length
+    orders = np.arange(CHARACTER_ORDER)
+    total = np.maximum(lengths[:, :, np.newaxis] - orders, 0)
+    matches = _matches(texts, length, sentence, place, shape)
+    percent = _chrf(matches, total[:, :, np.newaxis], total[:, np.newaxis], lengths)
+    is_text = np.arange(shape[1]) < n_text[:, np.newaxis]
+    is_pair = is_text[:, :, np.newaxis] & is_text[:, np.newaxis] & ~np.eye(shape[1], dtype=bool)
+    n_pair = n_text * (n_text - 1)
+    mean = np.where(is_pair, percent, 0).sum(axis=(1, 2)) / np.maximum(n_pair, 1)
+    return np.asarray(np.where(n_pair > 0, mean, np.nan))
+
+
+def _matches(
+    texts: Sequence[str],
+    length: NDArray[np.int64],
+    sentence: NDArray[np.int64],
+    place: NDArray[np.int64],
+    shape: tuple[int, int],
+) -> NDArray[np.int64]:
+    """Numbers of n-grams that the texts of a sentence share, [sentence, text, text, order].
+
+    An n-gram is numbered by the number of its first n - 1 characters and its last one, and the
+    empty one by the sentence, so that numbers ascend with the sentence at every order.
+    """
+    n_sentence, width = shape
+    code = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
+    text = np.repeat(np.arange(len(texts)), length)
+    left = np.cumsum(length)[text] - np.arange(len(code))
+    position = np.arange(len(code))
+    number, sentence_of = sentence[text], np.arange(n_sentence)
+    matches = np.zeros((n_sentence, width, width, CHARACTER_ORDER), dtype=np.int64)
+    for order in range(CHARACTER_ORDER):
+        position = position[left[position] > order]
+        last = number[position] * _CODE_POINTS + code[position + order]
+        different, ngram = np.unique(last, return_inverse=True)
+        if not len(different):
+            break
+        number[position] = ngram
+        sentence_of = sentence_of[different // _CODE_POINTS]
+        cell = ngram * width + place[text[position]]
+        count = np.bincount(cell, minlength=len(different) * width).reshape(-1, width)
+        add_shared(count, sentence_of, matches[:, :, :, order])
+    return matches
+
+
+def _add_shared(
+    count: NDArray[np.int64], sentence_of: NDArray[np.int64], matches: NDArray[np.int64]
+) -> None:
+    """Add to matches [sentence, text, text] how often two texts share each n-gram.
+
+    count [ngram, text]; sentence_of [ngram].
+    """
+    n_text = count.shape[1]
+    for ngram in range(len(count)):
+        for a in range(n_text):
+            if count[ngram, a]:
+                for b in range(a + 1, n_text):
+                    shared = min(count[ngram, a], count[ngram, b])
+                    matches[sentence_of[ngram], a, b] += shared
+                    matches[sentence_of[ngram], b, a] += shared
+
+
+add_shared = machine_code(_add_shared, nogil=True)
+
+
+def _chrf(
+    matches: NDArray[np.int64],
+    hypothesis: NDArray[np.int64],
+    reference: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> FloatArray:
+    """chrF in percent, [sentence, hypothesis, reference], from numbers of n-grams [..., order]."""
+    # An order counts only if both sides are long enough to have n-grams of it.
+    orders = np.maximum(((hypothesis > 0) & (reference > 0)).sum(axis=3), 1)
+    precision = (matches / np.maximum(hypothesis, 1)).sum(axis=3) / orders
+    recall = (matches / np.maximum(reference, 1)).sum(axis=3) / orders
+    denominator = BETA**2 * precision + recall
+    product = (1 + BETA**2) * precision * recall
+    percent = 100 * np.divide(
+        product, denominator, out=np.zeros_like(product), where=denominator > 0
+    )
+    both_empty = (lengths[:, :, np.newaxis] + lengths[:, np.newaxis]) == 0
+    return np.asarray(np.where(both_empty, 100.0, percent))
