@@ -19,7 +19,12 @@ from pipeline.store import Store, check_stores, open_store, validate
 from pipeline.store.ranking import ranking_warning
 from pipeline.uncertainty.checks import inconsistencies
 from pipeline.uncertainty.hypothesis_report import log_hypotheses
-from pipeline.uncertainty.offline import ensemble_decodes, write_measures
+from pipeline.uncertainty.offline import (
+    decodes_of_single_members,
+    ensemble_decodes,
+    write_measures,
+    write_measures_of_single,
+)
 from pipeline.uncertainty.own_measures import HYPOTHESES, SENTENCES
 from pipeline.uncertainty.sequence import Grid
 
@@ -30,6 +35,7 @@ def uncertainty(config: PipelineConfig) -> None:
     """Write sequence.parquet, token.parquet and checks.json for each ensemble decode of a task.
 
     They go to {io.root}/uncertainty/{task}/{part}/ or, for a single store io.store, to io.out.
+    Searches of single members have no token.parquet, and only the measures of a single model.
     """
     grid = _grid(config)
     if config.io.store is not None:
@@ -53,7 +59,12 @@ def uncertainty(config: PipelineConfig) -> None:
         measured = []
         for part, store, members in ensemble_decodes(stores):
             (out / part).mkdir()
-            measured.append(_measure(grid, store, out / part, members, folder / part))
+            checks = write_measures(store, out / part, grid, members)
+            measured.append(_warned(store, checks, folder / part))
+        for part, store in decodes_of_single_members(stores):
+            (out / part).mkdir()
+            checks = write_measures_of_single(store, out / part, grid)
+            measured.append(_warned(store, checks, folder / part))
     _log_run(measured)
 
 
@@ -75,14 +86,11 @@ def _measure_one(config: PipelineConfig, grid: Grid, path: Any) -> dict[str, Any
         if warning := ranking_warning(store):
             _log.warning("%s", warning)
         members = [stack.enter_context(open_store(path)) for path in config.io.member_stores]
-        return _measure(grid, store, folder, members, out)
+        return _warned(store, write_measures(store, folder, grid, members), out)
 
 
-def _measure(
-    grid: Grid, store: Store, folder: Path, members: list[Store], final: Path
-) -> dict[str, Any]:
-    """Write the measures of a store to `folder`, which becomes `final` when the stage ends."""
-    checks = write_measures(store, folder, grid, members)
+def _warned(store: Store, checks: dict[str, Any], final: Path) -> dict[str, Any]:
+    """Return checks.json, which will be in the folder `final`, after a warning of its findings."""
     for found in inconsistencies(checks):
         _log.warning("%s: %s; see %s", store.path, found, final / "checks.json")
     for name, count in checks["sentences_without_own_measure"].items():

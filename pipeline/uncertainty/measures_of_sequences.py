@@ -336,6 +336,17 @@ SEQUENCE_MEASURES: dict[str, SequenceMeasure] = {
 }
 
 
+# Those that say something about a single model; with one member, all others are 0 or equal to them.
+SINGLE_MODEL = (
+    "prex_entropy_s",
+    "prex_entropy_c",
+    "data_max",
+    "score_std",
+    "hypothesis_length",
+    "hypothesis_chrf",
+)
+
+
 def measures_by(*estimators: Estimator) -> dict[str, SequenceMeasure]:
     """Return the sequence measures with one of these estimators."""
     return {

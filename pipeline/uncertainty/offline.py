@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.run.files import write_json
-from pipeline.store import SUBSET, Store
+from pipeline.store import SEARCHES, SUBSET, Store
 from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_blocks
 from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS, heuristic_measures, heuristics_reason
 from pipeline.uncertainty.hypothesis_report import hypothesis_report
 from pipeline.uncertainty.lexical import hypothesis_measures
+from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES, SINGLE_MODEL
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import (
     KEYS,
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_OF_SINGLE = "with one member it is 0 or equal to another measure"
+
+
 def write_measures(
-    store: Store,
-    folder: Path,
-    grid: Grid,
-    member_stores: Sequence[Store] = (),
+    store: Store, folder: Path, grid: Grid, member_stores: Sequence[Store] = ()
 ) -> dict[str, Any]:
     """Write sequence.parquet, token.parquet and checks.json; return the checks as plain values.
 
@@ -42,7 +44,6 @@ def write_measures(
     checks.json says why. Raises StoreError, naming task, test set and sentence, for any other
     measure that is NaN or out of its range.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     summation, checks = HypothesisSummation(store), StoreChecks(store)
@@ -57,11 +58,44 @@ def write_measures(
             summation.add(block)
             checks.add(block)
             file.write_table(_token_table(block, sentence, rank))
+    return _write_sequences(store, folder, grid, member_stores, summation, checks)
+
+
+def write_measures_of_single(store: Store, folder: Path, grid: Grid) -> dict[str, Any]:
+    """Write sequence.parquet and checks.json of a decode by a single member by itself.
+
+    They have the measures of a single model, `SINGLE_MODEL`, and none of the user's. Arguments,
+    result and errors are those of `write_measures`.
+    """
+    summation, checks = HypothesisSummation(store), StoreChecks(store)
+    for block in token_blocks(store, eos=grid.rules.eos):
+        reject_out_of_range(store, block)
+        summation.add(block)
+        checks.add(block)
+    grid = replace(grid, extra_measures={}, hypothesis_measures={})
+    return _write_sequences(store, folder, grid, (), summation, checks, SINGLE_MODEL)
+
+
+def _write_sequences(
+    store: Store,
+    folder: Path,
+    grid: Grid,
+    member_stores: Sequence[Store],
+    summation: HypothesisSummation,
+    checks: StoreChecks,
+    measures: Collection[str] = SEQUENCE_MEASURES,
+) -> dict[str, Any]:
+    """Write sequence.parquet with these measures, and checks.json, from the sums of all blocks."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     sums = summation.sums()
-    refused = refusals(store, None, grid.rules.weights_from)
     rules = grid.rules
+    refused = refusals(store, None, rules.weights_from)
+    refused |= {name: _OF_SINGLE for name in refused if name not in measures}
     of_texts = heuristic_measures(store, member_stores, rules.bleu_tokeniser, rules.transcripts)
     of_texts |= hypothesis_measures(store)
+    of_texts = {name: values for name, values in of_texts.items() if name in measures}
     table = sequence_table(store, sums, grid, refused, of_texts)
     pq.write_table(
         pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(),
@@ -90,6 +124,13 @@ def _without_value(store: Store, table: pd.DataFrame, grid: Grid) -> dict[str, i
     names = [name for name in (*grid.extra_measures, *grid.hypothesis_measures) if name in table]
     is_nan = table[names].isna().groupby(table["sentence_id"]).any()
     return {name: int((is_nan[name].to_numpy() & has_hypothesis).sum()) for name in names}
+
+
+def decodes_of_single_members(stores: Mapping[str, Store]) -> Iterator[tuple[str, Store]]:
+    """Yield the searches of single members by themselves: part, store; stores: part -> store."""
+    for part, store in stores.items():
+        if _is_single_member(store) and store.regime in SEARCHES:
+            yield part, store
 
 
 def ensemble_decodes(stores: Mapping[str, Store]) -> Iterator[tuple[str, Store, list[Store]]]:

@@ -21,6 +21,8 @@ from pipeline.run.files import read_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import ROOT, PipelineConfig
 from pipeline.store import Hypothesis, StoreWriter, TokenStatistics, open_store
+from pipeline.uncertainty.measures_of_sequences import SINGLE_MODEL
+from pipeline.uncertainty.sequence import KEYS
 from pipeline.uncertainty.token import token_statistics
 from stages.uncertainty import uncertainty
 from tests.artifacts import made_by
@@ -218,18 +220,24 @@ def test_every_ensemble_store_of_a_task_is_measured(
     uncertainty(settings(tmp_path))
 
     (line,) = [message for message in caplog.messages if "measures of" in message]
-    assert line == "measures of 3 decodes: 9 sentences (0 without a hypothesis), 18 tokens"
+    assert line == "measures of 5 decodes: 15 sentences (0 without a hypothesis), 30 tokens"
 
     # The stores have one hypothesis per sentence, and the default is B = 1 and 5.
     (warning,) = [record.message for record in caplog.records if "uncertainty.beam" in record.msg]
-    assert "uncertainty.beam=5: 2 of 2 stores have fewer hypotheses" in warning
+    assert "uncertainty.beam=5: 4 of 4 stores have fewer hypotheses" in warning
     checks = read_json(
         tmp_path / "uncertainty" / "nmt_ende" / "e.prex.permuted" / "checks.json", "uncertainty"
     )
     assert checks["beam"]["used"] == {"1": 1, "5": 1}
     measured = tmp_path / "uncertainty" / "nmt_ende"
     names = sorted(path.name for path in measured.iterdir())
-    assert names == sorted([*list(parts)[:3], "manifest.json"])
+    assert names == sorted(["manifest.json", *parts.keys() - {"e.subset_1_2.prex.help"}])
+    single = measured / "seed_1.beam.help"
+    assert sorted(path.name for path in single.iterdir()) == ["checks.json", "sequence.parquet"]
+    columns = pd.read_parquet(single / "sequence.parquet").columns
+    assert set(columns) == {*KEYS, *SINGLE_MODEL}
+    absent = read_json(single / "checks.json", "uncertainty")["absent"]
+    assert absent["var_p"] == "with one member it is 0 or equal to another measure"
     tables = {
         name: pd.read_parquet(measured / name / "sequence.parquet") for name in list(parts)[:3]
     }
