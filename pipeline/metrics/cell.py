@@ -33,6 +33,10 @@ CHECKPOINT_AVERAGE = "checkpoint_average"
 RUN_SEPARATOR = ";"
 # The measure that is the share of a source's words that the hypothesis repeats.
 COPY_THROUGH = "copy_through"
+# The measure that is the number of characters of the source.
+SOURCE_LENGTH = "source_length"
+# Measures that compare texts or count them, which are computed here and not by stage uncertainty.
+TEXT_MEASURES = (COPY_THROUGH, SOURCE_LENGTH)
 # Reason of cells that need references, if a test set has none.
 NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields

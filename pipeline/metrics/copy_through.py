@@ -77,15 +77,7 @@ def with_copy_through(measured: MeasuredDecode, source_is_text: bool) -> Measure
         share, why_null = ratio(counts.copied, counts.source_words), _NO_WORD
     else:
         share, why_null = np.full(len(measured.decode.texts), np.nan), _NO_TEXT
-    grid = [
-        replace(
-            measures,
-            values={**measures.values, COPY_THROUGH: share},
-            why_null={**measures.why_null, COPY_THROUGH: why_null},
-        )
-        for measures in measured.grid
-    ]
-    return replace(measured, grid=grid)
+    return measured.with_measure(COPY_THROUGH, share, why_null)
 
 
 def _decode_counts(decode: Decode) -> CopyCounts:

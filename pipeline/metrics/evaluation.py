@@ -72,6 +72,10 @@ class Evaluation:
             "|interval:expanded-percentile-95",
         )
 
+    def repeated(self, cell: Cell, earlier: Cell) -> Cell:
+        """The cell with all that an earlier cell of other settings and the same values has."""
+        return replace(earlier, **cell.key._asdict())
+
     def record(self, key: Key, draws: FloatArray) -> None:
         """Called with the key and the values on the resamples of every cell with an interval."""
 
@@ -134,6 +138,14 @@ class RecordedEvaluation(Evaluation):
 
     draws: dict[Key, NDArray[np.float32]] = field(default_factory=dict)
     replicates: dict[Key, dict[str, float]] = field(default_factory=dict)
+
+    def repeated(self, cell: Cell, earlier: Cell) -> Cell:
+        """The cell with all that an earlier cell of other settings and the same values has."""
+        if earlier.key in self.draws:
+            self.draws[cell.key] = self.draws[earlier.key]
+        if earlier.key in self.replicates:
+            self.record_replicates(cell.key, self.replicates[earlier.key])
+        return super().repeated(cell, earlier)
 
     def record(self, key: Key, draws: FloatArray) -> None:
         """Keep the values of a cell."""

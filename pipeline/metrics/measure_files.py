@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class SentenceMeasures:
 
     NaN marks a sentence without a value. `why_null` gives the reason for measures that no sentence
     has. `beam` is the setting; `beam_used` is less if the store has fewer hypotheses per sentence.
+    `samples` names the decode of measures that come from samples and not from the store.
     """
 
     beam: int
@@ -33,6 +34,11 @@ class SentenceMeasures:
     values: Mapping[str, FloatArray]
     why_null: Mapping[str, str]
     beam_used: int
+    samples: Mapping[str, str] = field(default_factory=dict)
+
+    def signature(self, name: str) -> str:
+        """The signature of the samples of a measure; empty for other measures."""
+        return f"; samples {self.samples[name]}" if name in self.samples else ""
 
     @property
     def setting(self) -> tuple[int, float, bool]:
@@ -50,6 +56,21 @@ class MeasuredDecode:
 
     decode: Decode
     grid: list[SentenceMeasures]
+
+    def with_measure(self, name: str, values: FloatArray, why_null: str) -> MeasuredDecode:
+        """Add a measure [sentence] that is the same at every setting.
+
+        why_null: why no sentence has it, if none has.
+        """
+        grid = [
+            replace(
+                measures,
+                values={**measures.values, name: values},
+                why_null={**measures.why_null, **({name: why_null} if why_null else {})},
+            )
+            for measures in self.grid
+        ]
+        return replace(self, grid=grid)
 
 
 def first_of_each_length_norm(grid: Iterable[SentenceMeasures]) -> dict[bool, SentenceMeasures]:

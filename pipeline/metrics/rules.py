@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pipeline.metrics.correlation import weighted_spearman
 from pipeline.metrics.decodes import SentenceErrors
 from pipeline.metrics.detection import weighted_average_precision
 from pipeline.metrics.ranking import scores, tie_groups
@@ -125,7 +126,7 @@ CORRECT_RULES = Rules("effective", "exact", "average_precision")
 
 @dataclass(frozen=True)
 class RejectionRule:
-    """A way to compute the prediction rejection ratio; `metric` is the name of its cells."""
+    """A way to judge the order of sentences by a measure; `metric` is the name of its cells."""
 
     metric: str
     sentence_error_percent: SentenceErrors
@@ -165,6 +166,21 @@ def rejection_rules(quality: Quality, rules: Rules) -> list[RejectionRule]:
         RejectionRule(metric, error, score, f"PRR|{error_signature}|{score_signature}")
         for metric, (error, error_signature), (score, score_signature) in chosen
     ]
+
+
+def correlation_rule(quality: Quality) -> RejectionRule:
+    """Spearman's correlation of a measure with the error of the sentence.
+
+    Unlike Pearson's, it is the same for a measure and its logarithm or exponential, such as
+    log-prob and perplexity. Source: Spearman, "The proof and measurement of association between two
+    things", 1904; used so in the shared tasks on quality estimation, Zerva et al., WMT 2022.
+    """
+    return RejectionRule(
+        "spearman",
+        quality.sentence_error_percent,
+        weighted_spearman,
+        f"Spearman|error:{quality.sentence_signature}|ties:mean",
+    )
 
 
 def precision_rules(rules: Rules) -> list[PrecisionRule]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,17 @@ from pipeline.metrics.measure_files import (
     first_of_each_length_norm,
     read_measures,
 )
-from pipeline.metrics.rules import RejectionRule, rejection_rules
+from pipeline.metrics.repeated_cells import RepeatedCells
+from pipeline.metrics.rules import RejectionRule, correlation_rule, rejection_rules
+from pipeline.metrics.sample_measures import with_measures_of_samples
+from pipeline.metrics.source_length import with_source_length
 from pipeline.quality.weighted_metric import FloatArray
 
 CONSTANT = "the measure is the same for every sentence"
 # Measures of the in-domain set and of the set to be detected, by the same ensemble.
 _Pair = tuple[SentenceMeasures, SentenceMeasures]
+# Selects the measures of each length norm from those at every setting.
+_Chosen = Callable[[Iterable[SentenceMeasures]], dict[bool, SentenceMeasures]]
 
 
 def sentence_detection_cells(
@@ -35,17 +41,19 @@ def sentence_detection_cells(
     source_is_text: bool,
     evaluation: Evaluation,
 ) -> Iterator[Cell]:
-    """Cells of error detection in the ensembles' searches, and of OOD detection.
+    """Cells of error detection in searches, by ensembles and single members, and of OOD detection.
 
     `decodes` are by part, with their measures in the folder `uncertainty`. For OOD detection, a
     test set is compared with the decode of the test set `baseline` by the same members, combination
     and regime; without such a decode it has no cells. Raises DataError if measures are missing.
     """
-    measured_decodes = [
-        read_measured(decode, uncertainty / part, source_is_text)
-        for part, decode in decodes.items()
-        if decode.is_ensemble and (decode.is_search or decode.is_forced)
-    ]
+    measured_decodes = with_measures_of_samples(
+        [
+            read_measured(decode, uncertainty / part, source_is_text)
+            for part, decode in decodes.items()
+            if decode.is_ensemble or decode.is_search
+        ]
+    )
     in_domain = {
         _system(measured.decode): measured
         for measured in measured_decodes
@@ -54,6 +62,8 @@ def sentence_detection_cells(
     for replicates in by_key(measured_decodes, lambda measured: measured.decode):
         if replicates[0].decode.is_search:
             yield from error_detection_cells(replicates, evaluation)
+            if replicates[0].decode.in_domain:
+                yield from correlation_cells(replicates, evaluation)
         against = [
             in_domain[_system(measured.decode)]
             for measured in replicates
@@ -64,13 +74,16 @@ def sentence_detection_cells(
 
 
 def read_measured(decode: Decode, measures: Path, source_is_text: bool) -> MeasuredDecode:
-    """A decode with its measures in the folder `measures`, and the copied share of its sources.
+    """A decode with its measures in the folder `measures`, and those of its texts.
 
-    References have no copied share. Raises DataError if the measures are missing.
+    They are the length of the sources and their copied share; references have neither. Raises
+    DataError if the measures are missing.
     """
     grid = read_measures(measures / "sequence.parquet", len(decode.texts))
     measured = MeasuredDecode(decode, grid)
-    return measured if decode.is_forced else with_copy_through(measured, source_is_text)
+    if decode.is_forced:
+        return measured
+    return with_source_length(with_copy_through(measured, source_is_text), source_is_text)
 
 
 def _system(decode: Decode) -> tuple[object, ...]:
@@ -82,9 +95,7 @@ def _system(decode: Decode) -> tuple[object, ...]:
 def error_detection_cells(
     replicates: Sequence[MeasuredDecode],
     evaluation: Evaluation,
-    chosen: Callable[[Iterable[SentenceMeasures]], dict[bool, SentenceMeasures]] = (
-        first_of_each_length_norm
-    ),
+    chosen: _Chosen = first_of_each_length_norm,
 ) -> Iterator[Cell]:
     """Prediction rejection ratio in percent of every measure at B = 1, where T has no effect.
 
@@ -92,10 +103,32 @@ def error_detection_cells(
     over replicates. The error of a sentence is 100 - sentence BLEU, or its WER. There is a cell for
     each rule of the evaluation. Source: `tab:sequence-error-detection`.
     """
+    rules = rejection_rules(evaluation.quality, evaluation.rules)
+    yield from _error_cells(replicates, rules, evaluation, chosen)
+
+
+def correlation_cells(
+    replicates: Sequence[MeasuredDecode], evaluation: Evaluation
+) -> Iterator[Cell]:
+    """Spearman's correlation of every measure at B = 1 with the error, as for PRR.
+
+    A good measure has a positive correlation.
+    """
+    rules = [correlation_rule(evaluation.quality)]
+    yield from _error_cells(replicates, rules, evaluation, first_of_each_length_norm)
+
+
+def _error_cells(
+    replicates: Sequence[MeasuredDecode],
+    rules: Sequence[RejectionRule],
+    evaluation: Evaluation,
+    chosen: _Chosen,
+) -> Iterator[Cell]:
+    known = RepeatedCells(evaluation)
     decodes = [measured.decode for measured in replicates]
     scorable = scorable_in_all(decodes)
     grids = [chosen(measured.grid) for measured in replicates]
-    for rule in rejection_rules(evaluation.quality, evaluation.rules):
+    for rule in rules:
         errors_percent = [decode.errors_percent(rule.sentence_error_percent) for decode in decodes]
         for length_norm, first in grids[0].items():
             measures = [grid[length_norm] for grid in grids if length_norm in grid]
@@ -109,7 +142,16 @@ def error_detection_cells(
                     yield replace(cell, reason="not every ensemble of this kind has the measure")
                 else:
                     values = [of_decode.values[name] for of_decode in measures]
-                    cell = _rejection_cell(cell, errors_percent, values, rule, decodes, evaluation)
+                    fill = partial(
+                        _rejection_cell,
+                        errors_percent=errors_percent,
+                        values=values,
+                        samples=first.signature(name),
+                        rule=rule,
+                        decodes=decodes,
+                        evaluation=evaluation,
+                    )
+                    cell = known.filled(cell, values, fill)
                     yield cell if cell.n else replace(cell, reason=first.reason(name))
 
 
@@ -117,6 +159,7 @@ def _rejection_cell(
     cell: Cell,
     errors_percent: Sequence[FloatArray],
     values: Sequence[FloatArray],
+    samples: str,
     rule: RejectionRule,
     decodes: Sequence[Decode],
     evaluation: Evaluation,
@@ -136,7 +179,7 @@ def _rejection_cell(
         [rule.score(*pair) for pair in zip(errors, uncertainties, strict=True)],
         runs_of_each(decodes),
         evaluation.resampled(decodes[0], used),
-        f"{evaluation.measures_signature}; {rule.signature}",
+        f"{evaluation.measures_signature}; {rule.signature}{samples}",
     )
     constant = all((of_decode == of_decode[0]).all() for of_decode in uncertainties)
     return replace(filled, reason=CONSTANT) if constant else filled
@@ -159,6 +202,7 @@ def ood_detection_cells(
         cell, metric="roc_auc", signature=f"{cell.signature}; against {against.signature}"
     )
     forced = cell.regime == "teacher_forcing"
+    known = RepeatedCells(evaluation)
     for outside in _distinct_settings(out_of_domain[0], forced):
         pairs = [
             pair
@@ -177,7 +221,15 @@ def ood_detection_cells(
             if len(pairs) < len(out_of_domain) or not all(_have(name, pair) for pair in pairs):
                 yield replace(named, reason="the in-domain set lacks this measure")
             else:
-                filled = _roc_auc_cell(named, pairs, in_domain, out_of_domain, evaluation)
+                fill = partial(
+                    _roc_auc_cell,
+                    pairs=pairs,
+                    against=in_domain,
+                    replicates=out_of_domain,
+                    evaluation=evaluation,
+                )
+                values = (side.values[name] for pair in pairs for side in pair)
+                filled = known.filled(named, values, fill)
                 if used < outside.beam and filled.value is not None and filled.reason != CONSTANT:
                     fewer = f"the decodes have no more than {used} hypotheses per sentence"
                     reasons = (filled.reason, fewer) if filled.reason else (fewer,)
@@ -241,7 +293,7 @@ def _roc_auc_cell(
         [weighted_roc_auc(inside, outside) for inside, outside in scores],
         runs_of_each([measured.decode for measured in replicates]),
         resamples_inside.joined(resamples_outside),
-        f"{evaluation.measures_signature}; ROC-AUC|ties:half",
+        f"{evaluation.measures_signature}; ROC-AUC|ties:half{out_of_domain.signature(name)}",
     )
     if all((np.concatenate(pair) == pair[0][0]).all() for pair in scores):
         return replace(filled, reason=CONSTANT)

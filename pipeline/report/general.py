@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, Cell
+from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, TEXT_MEASURES, Cell
 from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
 from pipeline.report.names import METRICS, decoder_name, measure_header
@@ -77,7 +77,11 @@ def sentence_error_detection(cells: pd.DataFrame) -> Table:
     return _detection_table(
         "beyond:sentence-error-detection",
         "Sentence error detection on further test sets: PRR in %",
-        [cell for cell in _cells_beyond_paper(index) if cell.metric == "prr"],
+        [
+            cell
+            for cell in _cells_beyond_paper(index)
+            if cell.metric == "prr" and cell.ensemble != "single"
+        ],
         paper_columns("tab:sequence-error-detection"),
         ("ensemble", "hypotheses"),
         index,
@@ -93,7 +97,10 @@ def ood_detection(cells: pd.DataFrame) -> Table:
         [
             cell
             for cell in _cells_beyond_paper(index)
-            if cell.metric == "roc_auc" and cell.regime in SEARCHES and cell.hypotheses != "expr"
+            if cell.metric == "roc_auc"
+            and cell.regime in SEARCHES
+            and cell.hypotheses != "expr"
+            and cell.ensemble != "single"
         ],
         [*paper_columns("tab:ood-detection"), COPY_THROUGH],
         ("ensemble", "T", "B"),
@@ -167,7 +174,7 @@ def _detection_table(
 
 
 def _is_own_measure(column: str) -> bool:
-    return column not in SEQUENCE_MEASURES and column != COPY_THROUGH
+    return column not in SEQUENCE_MEASURES and column not in TEXT_MEASURES
 
 
 def _test_sets(cells: Iterable[Cell]) -> list[tuple[str, str]]:

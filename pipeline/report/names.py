@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.metrics.cell import COPY_THROUGH
+from pipeline.metrics.cell import COPY_THROUGH, SOURCE_LENGTH
 from pipeline.metrics.main_numbers import COLUMNS, SINGLE
 from pipeline.report.table import Heading
 from pipeline.uncertainty.measures_of_sequences import (
@@ -40,6 +40,7 @@ _UNITS = dict.fromkeys(("xbleu", "xwer"), "squared percent")
 _OTHER_COLUMNS = {
     "token_error_rate_percent": Words("token error rate", "% TER"),
     COPY_THROUGH: Words("copied share", "Copied share", group="Beyond the paper"),
+    SOURCE_LENGTH: Words("length of the source", "Source length", group="Beyond the paper"),
 }
 
 _METRICS_OF_RUNS = METRICS | {

@@ -63,8 +63,7 @@ class SyntheticRun:
         for part, attributes, with_references in self.stores:
             with folder.building(part) as path:
                 self._store(path / "store.h5", part, attributes, with_references)
-            if attributes.get("ensemble") not in SEEDS:
-                self.write_measures(part)
+            self.write_measures(part)
         folder.write_manifest()
 
     def write_measures(self, part: str, **columns: object) -> pd.DataFrame:

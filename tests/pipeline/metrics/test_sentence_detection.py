@@ -65,9 +65,10 @@ def test_each_search_is_compared_with_the_in_domain_decode_of_its_ensemble(
         "out": decode("L-FR", {}),
         "forced.in": decode("MED", forced),
         "forced.out": decode("L-FR", forced),
-        # Single members and samples have no measures.
         "single": decode("MED", {"ensemble": "single", "hypotheses": "-"}, PAIR[:1]),
-        "sample": decode("MED", {"regime": "sample"}),
+        # Samples and references by a single member have no cells.
+        "sample": decode("L-FR", {"regime": "sample"}),
+        "forced": decode("MED", {"ensemble": "single"} | forced, PAIR[:1]),
     }
     values = {
         "in": [1.0, 9.0, 5.0],
@@ -75,22 +76,30 @@ def test_each_search_is_compared_with_the_in_domain_decode_of_its_ensemble(
         "out": [2.0, 9.0, 10.0],
         "forced.in": [1.0, 2.0, 3.0],
         "forced.out": [0.0, 2.5, 0.0],
+        "single": [1.0, 2.0, 3.0],
+        "sample": [0.0, 0.0, 0.0],
     }
     cells = detection_cells(decodes, values)
     med, french = ("MED", "random_init", "beam"), ("L-FR", "random_init", "beam")
+    searches = [med, french, *(("MED", ensemble, "beam") for ensemble in ("checkpoint", "single"))]
     assert set(cells) == {
-        (*med, "prr", "u"),
-        (*med, "prr", "copy_through"),
-        ("MED", "checkpoint", "beam", "prr", "u"),
-        ("MED", "checkpoint", "beam", "prr", "copy_through"),
-        (*french, "prr", "u"),
-        (*french, "prr", "copy_through"),
-        (*french, "roc_auc", "u"),
-        (*french, "roc_auc", "copy_through"),
+        *(
+            (*search, metric, column)
+            for search in searches
+            for metric in ("prr", "spearman")
+            for column in ("u", "copy_through", "source_length")
+        ),
+        *((*french, "roc_auc", column) for column in ("u", "copy_through", "source_length")),
         ("L-FR", "random_init", "teacher_forcing", "roc_auc", "u"),
     }
     # Errors are 0, 100 and in between. The first measure ranks like the oracle.
     assert cells[*med, "prr", "u"].value == pytest.approx(100)
+    assert cells[*med, "spearman", "u"].value == pytest.approx(1)
+    assert cells["MED", "single", "beam", "spearman", "u"].value == pytest.approx(0.5)
+    assert cells["MED", "single", "beam", "spearman", "u"].signature.endswith(
+        "; measures; Spearman|error:sentence-bleu|tok:13a|norm:NFC|ties:mean"
+        "; bootstrap|n:30|seed:0|unit:sentence, no groups|groups:3|interval:expanded-percentile-95"
+    )
     assert cells["MED", "checkpoint", "beam", "prr", "u"].value < 0
     # Compared with 1, 9, 5: 2 exceeds one of them, 9 exceeds two and ties with one, 10 exceeds all.
     assert cells[*french, "roc_auc", "u"].value == pytest.approx(100 * (1 + 2.5 + 3) / 9)
@@ -113,6 +122,12 @@ def test_a_test_set_without_an_in_domain_decode_is_left_out(
 ) -> None:
     decodes = {"in": decode("MED", {}), "out": decode("L-FR", change, members)}
     cells = detection_cells(decodes, {"in": [1.0, 2.0, 3.0], "out": [1.0, 2.0, 3.0]})
+    assert {key[3] for key in cells} == {"prr", "spearman"}
+
+
+def test_a_correlation_needs_an_in_domain_set(detection_cells: Any) -> None:
+    outside = replace(decode("L-FR", {}), in_domain=False)
+    cells = detection_cells({"out": outside}, {"out": [1.0, 2.0, 3.0]})
     assert {key[3] for key in cells} == {"prr"}
 
 
@@ -145,7 +160,7 @@ def test_replicates_need_the_in_domain_decode_of_each_ensemble(detection_cells: 
     out = {f"out{run}": decode("L-FR", {}, members) for run, members in enumerate(runs)}
     values = {part: [1.0, 2.0, 3.0] for part in (*out, "in0")}
     cells = detection_cells({"in0": decode("MED", {}, runs[0])} | out, values)
-    assert {key[3] for key in cells} == {"prr"}
+    assert {key[3] for key in cells} == {"prr", "spearman"}
 
 
 def test_missing_measures_are_reported(tmp_path: Path, evaluation: Evaluation) -> None:
