@@ -94,7 +94,7 @@ def _evaluate(config: PipelineConfig) -> None:
     task_cells(config, left_out, measured, prepared, replace(evaluation, resamples=0), scores)
     baseline = baseline_test_set(config.task)
     rules = measure_rules(config)
-    evidence = TaskEvidence(task, decodes, measured, baseline, evaluation, rules, scores)
+    evidence = TaskEvidence(task, decodes, measured, baseline, evaluation, rules, scores, cells)
     temperature = next(iterate_values(config.uncertainty.temperature))
     numbers = main_numbers(cells, config.ensemble.name, baseline, temperature)
     with new_artifact(folder, made_from) as out:

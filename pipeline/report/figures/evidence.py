@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.metrics.bootstrap import Estimate, Resamples, estimate
+from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.metrics.external_scores import ExternalScores
@@ -36,7 +37,7 @@ class TaskEvidence:
     `uncertainty` holds the measures, one folder per part. `baseline` is the in-domain test set that
     out-of-domain test sets are compared with. `evaluation` has the quality metric, the bootstrap
     and the seed of the cells. `rules` are those of the measures; figures that compute measures at
-    further settings use them too. `scores` are external scores.
+    further settings use them too. `scores` are external scores, and `cells` all cells of the task.
     """
 
     task: str
@@ -46,6 +47,7 @@ class TaskEvidence:
     evaluation: Evaluation
     rules: MeasureRules
     scores: Sequence[ExternalScores] = ()
+    cells: Sequence[Cell] = ()
     _errors: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @property
