@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import pandas as pd
 
 from pipeline.metrics.cell import SOURCE_LENGTH, Cell, Key
+from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
-from pipeline.report.layouts import BEST_NOTE
-from pipeline.report.table import Heading, Row, Table, TableCell, mark_best
+from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.store import SEARCHES
 
 _CORRELATION = "spearman"
@@ -153,22 +154,26 @@ def baselines(cells: pd.DataFrame) -> Table:
         dict.fromkeys(name for rows in of_tasks.values() for row in rows for name in row.roc_auc)
     )
     rows: list[Row] = []
-    for task, of_task in of_tasks.items():
+    systems = [
+        (task, list(of_system))
+        for task, of_task in of_tasks.items()
+        for _, of_system in groupby(of_task, lambda row: row.system)
+    ]
+    for task, of_system in systems:
         columns = [
-            mark_best([TableCell(row.prr) for row in of_task]),
-            mark_best([TableCell(row.correlation, decimals=3) for row in of_task]),
-            *(mark_best([_shown(row.roc_auc.get(name)) for row in of_task]) for name in test_sets),
+            competing([TableCell(row.prr) for row in of_system]),
+            competing([TableCell(row.correlation, decimals=3) for row in of_system]),
+            *(competing([_shown(row, name) for row in of_system]) for name in test_sets),
         ]
-        for number, row in enumerate(of_task):
-            labels = (index.label(task), row.system, row.baseline.name, _passes(row))
-            is_new = number == 0 or row.system != of_task[number - 1].system
+        for number, row in enumerate(of_system):
+            passes = row.baseline.passes(row.members)
+            labels = (index.label(task), row.system, row.baseline.name, passes)
             shown = tuple(column[number] for column in columns)
-            rows.append(Row(labels, shown, rule=bool(rows) and is_new))
+            rows.append(Row(labels, shown, rule=bool(rows) and number == 0))
     names = ("Task", "System", "Measure", "Passes", "PRR, %", "Spearman")
     return Table(
         "beyond:baselines",
-        "Measures of later work beside those of the paper: detection of errors and of "
-        "out-of-domain sentences",
+        "Measures of later work beside those of the paper: PRR, correlation and ROC-AUC",
         (tuple(Heading(name) for name in (*names, *(f"ROC-AUC, {name}" for name in test_sets))),),
         tuple(rows),
         (
@@ -180,14 +185,10 @@ def baselines(cells: pd.DataFrame) -> Table:
             "one hypothesis per sentence. ROC-AUC in percent: B and T as in the table of the paper "
             "(the largest B and the first T of the grid). With length normalisation, except the "
             "log-prob of the sequence.",
-            BEST_NOTE.format(group="column for a task"),
+            BEST_NOTE.format(group="column for a system"),
         ),
     )
 
 
-def _passes(row: BaselineRow) -> str:
-    return row.baseline.passes(row.members)
-
-
-def _shown(cell: Cell | None) -> TableCell | None:
-    return None if cell is None else TableCell(cell)
+def _shown(row: BaselineRow, test_set: str) -> TableCell | None:
+    return TableCell(row.roc_auc[test_set]) if test_set in row.roc_auc else None

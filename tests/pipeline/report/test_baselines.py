@@ -13,6 +13,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.quality.registry import QUALITIES
 from pipeline.report.baselines import baseline_rows, baselines
+from pipeline.report.best import mark_best
 from pipeline.report.cells import CellIndex
 from pipeline.report.figures.baselines import baseline_dots
 from pipeline.report.figures.drawing import make_figures
@@ -91,8 +92,12 @@ def test_rows_have_the_system_the_cost_and_the_settings_of_the_paper(
     assert [row.labels for row in table.rows if row.rule] == [
         ("nmt_ende", "ensemble of 4", "length of the source", "0")
     ]
-    best = [row.labels[2] for row in table.rows if row.cells[2] and row.cells[2].best]
-    assert best == ["log-prob of the sequence"]
+    marked = mark_best(table, {})
+    best = [row.labels[1:3] for row in marked.rows if row.cells[2] and row.cells[2].best]
+    assert best == [
+        ("single member", "log-prob of the sequence"),
+        ("ensemble of 4", "length of the hypothesis"),
+    ]
 
 
 def test_what_the_run_lacks_has_a_reason(cells: list[Cell], frame_of: MakeFrame) -> None:
