@@ -18,6 +18,7 @@ SESSIONS = {
     "tutorial.md": None,
     "write_a_store.md": None,
     "scores.md": "write_a_store.md",
+    "baselines.md": "write_a_store.md",
     "your_own_measure.md": "write_a_store.md",
     "your_own_model.md": None,
     "prex_expr.md": None,
