@@ -192,7 +192,7 @@ def test_tables_show_every_measure_and_the_mean_of_every_system(run: ScoredRun) 
     table = measures_and_scores(frame)
     assert [row.labels[:4] for row in table.rows] == [
         ("EN-DE", SET, "random_init PrEx", "comet")
-    ] * 5
+    ] * 6
     first = {row.labels[4]: row.cells for row in table.rows}["PrEx total H, S-IW"]
     values = [cell.cell.value for cell in first if cell is not None]
     key = (SET, "random_init", "prex", "1", "prex_entropy_s")
