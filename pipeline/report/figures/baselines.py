@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from pipeline.report.figures.drawing import Sheet, shared_legend
 from pipeline.report.figures.evidence import TaskEvidence
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COLUMNS = ["system", "measure", "group", "passes", "metric", "test_set", "percent", "low", "high"]
@@ -78,12 +80,9 @@ def _draw(data: pd.DataFrame) -> Figure:
             marker = markers[dot["test_set"]]
             detection.plot(dot["percent"], at, marker=marker, fillstyle="none", **style)
     for test_set, marker in markers.items():
-        detection.plot([], [], marker=marker, color="0.3", linestyle="none", label=test_set)
-    systems = [line[0] for line in lines]
-    for number in range(1, len(lines)):
-        if systems[number] != systems[number - 1]:
-            for axis in (rejection, detection):
-                axis.axhline(0.5 - number, color="0.6", linewidth=0.6)
+        shape = {"marker": marker, "fillstyle": "none", "markersize": 3.5, "linestyle": "none"}
+        detection.plot([], [], color="0.3", label=test_set, **shape)
+    _name_systems(rejection, detection, [line[0] for line in lines])
     names = [f"{measure} [{passes}]" for _, measure, passes in lines]
     rejection.set_yticks([height[line] for line in lines], names)
     rejection.set_title(str(data.loc[data["metric"] == "prr", "test_set"].iloc[0]))
@@ -93,3 +92,26 @@ def _draw(data: pd.DataFrame) -> Figure:
     detection.set_xlabel("OOD detection, ROC-AUC, percent")
     shared_legend(figure, [rejection, detection])
     return figure
+
+
+def _name_systems(left: Axes, right: Axes, systems: Sequence[str]) -> None:
+    """Draw a line between systems, and write the name of each beside its rows."""
+    first = 0
+    for system, rows in groupby(systems):
+        last = first + len(list(rows)) - 1
+        if first:
+            for axis in (left, right):
+                axis.axhline(0.5 - first, color="0.6", linewidth=0.6)
+        middle = (1.0, -(first + last) / 2)
+        right.annotate(
+            system,
+            middle,
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            rotation=270,
+            va="center",
+            fontsize=7,
+            annotation_clip=False,
+        )
+        first = last + 1

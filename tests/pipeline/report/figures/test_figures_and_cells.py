@@ -39,7 +39,7 @@ def cells_of(evidence: TaskEvidence) -> dict[tuple[str, ...], Cell]:
     measured = {
         part: decode
         for part, decode in evidence.decodes.items()
-        if decode.cell.ensemble != "subset"
+        if decode.is_ensemble and decode.cell.ensemble != "subset"
     }
     evaluation = evidence.evaluation
     cells = sentence_detection_cells(
