@@ -12,7 +12,8 @@ import pytest
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.quality.registry import QUALITIES
-from pipeline.report.baselines import baseline_rows, baselines
+from pipeline.report.baseline_table import baselines
+from pipeline.report.baselines import baseline_rows
 from pipeline.report.best import mark_best
 from pipeline.report.cells import CellIndex
 from pipeline.report.figures.baselines import baseline_dots
