@@ -1,14 +1,18 @@
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from pipeline.errors import ConfigError
 from pipeline.metrics.cell import Cell
 from pipeline.report.best import mark_best
+from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex
+from pipeline.report.dataset_tables import dataset_tables
 from pipeline.report.paper_numbers import TABLE_NUMBERS, paper_cells
 from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Table
+from pipeline.run.settings import CONF, implementations
 
 PERFORMANCE = "tab:nmt-bleu-asr-wer"
 ERRORS = "tab:sequence-error-detection"
@@ -73,6 +77,18 @@ def test_tables_have_the_numbers_of_the_paper_and_no_two_titles_are_alike(table_
     assert len({table.title for table in tables}) == len(tables)
     assert tables[3].caption == "Table 4. Out-of-domain detection: ROC-AUC in %"
     assert max(len(table.title) for table in tables) <= 85
+
+
+def test_no_other_table_has_the_title_of_one_of_the_paper(frame_of) -> None:
+    report = yaml.safe_load((CONF / "report" / "default.yaml").read_text(encoding="utf-8"))
+    others = tables_beyond_paper(implementations(report["tables"], "report.tables"), frame_of())
+    sizes = {"sentences": "9", "words_a_sentence": "7.5"}
+    text = dict.fromkeys(("dataset", "subset", "language", "domain"), "x") | sizes
+    data = dataset_tables({"nmt_ende": {"subsets": [text]}}, CellIndex(frame_of()))
+    titles = [layout.title for layout in LAYOUTS.values()]
+    titles += [table.title for table in (*others, *data)]
+    assert len(titles) == len(LAYOUTS) + len(report["tables"]) + 1
+    assert len(set(titles)) == len(titles)
 
 
 def test_every_cell_has_a_reason_if_nothing_was_run(table_of):
