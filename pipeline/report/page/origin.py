@@ -118,8 +118,11 @@ def _facts(
     if copies:
         yield "Copies in it", "; ".join(copies)
     packages = description.get("packages", {}).values()
-    if dates := sorted(package["date"] for package in packages if package.get("date")):
+    dates = sorted(package["date"] for package in packages if package.get("date"))
+    if dates:
         yield "Date of the data", f"{dates[-1]} (newest of {len(dates)} packages)"
+    elif description:
+        yield "Date of the data", "not recorded"  # files of the user, not packages
     if not ensembles:
         return
     members = ensembles[0]["members"]

@@ -68,6 +68,7 @@ def test_facts_that_are_not_known_are_left_out(tmp_path: Path) -> None:
     shown = facts(Origin(descriptions={"mine": SPEECH}), "mine", decodes, [])
     assert [(fact.name, fact.value, fact.of_paper) for fact in shown] == [
         ("Training data", "commands: 1,500 utterances, 0.84 hours", ""),
+        ("Date of the data", "not recorded", ""),
         ("Members", "1 (Hugging Face): a/b", ""),
     ]
 
