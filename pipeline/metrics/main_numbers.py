@@ -42,7 +42,12 @@ def main_numbers(
     areas = [value for name, value in numbers.items() if name.startswith("roc_auc/")]
     if areas:
         numbers["roc_auc"] = sum(areas) / len(areas)
-    return dict(sorted(numbers.items(), key=lambda item: _order(item[0])))
+    return {name: numbers[name] for name in by_importance(numbers)}
+
+
+def by_importance(names: Iterable[str]) -> list[str]:
+    """Return names of numbers, the most important first, and otherwise in their order."""
+    return sorted(names, key=_order)
 
 
 def headline(numbers: dict[str, float]) -> dict[str, float]:

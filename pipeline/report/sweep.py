@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pipeline.metrics.main_numbers import by_importance
 from pipeline.report.figures.drawing import line, panels, shared_legend, styled
 from pipeline.report.formats import escape_markdown, markdown_table
 from pipeline.report.names import number_title
@@ -67,7 +68,8 @@ def summary(points: Sequence[Point]) -> pd.DataFrame:
         {**{key: _number(point.overrides.get(key)) for key in swept}, **point.numbers}
         for point in ordered
     ]
-    frame = pd.DataFrame(rows, index=range(len(rows)))
+    names = by_importance(sorted({name for point in points for name in point.numbers}))
+    frame = pd.DataFrame(rows, index=range(len(rows)), columns=[*swept, *names])
     if any(point.folder for point in ordered):
         frame[_FOLDER] = [point.folder for point in ordered]
     if any(point.reason for point in ordered):
@@ -80,7 +82,7 @@ def summary_text(points: Sequence[Point]) -> str:
     """The summary as Markdown that fits into a terminal.
 
     Points are columns, and at most ten numbers are rows: first those that differ between points,
-    in their own order. Without numbers, points are rows with their folders.
+    and of these the most important ones. Without numbers, points are rows with their folders.
     """
     frame = summary(points)
     swept, numbers = frame.attrs["swept"], _numbers(frame)

@@ -161,7 +161,10 @@ def hard_link(source: Path, folder: Path) -> None:
     if source.is_dir() and not folder.exists():
         temporary = folder.with_name(f".{folder.name}.linking")
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.copytree(source, temporary, symlinks=True, copy_function=_link_or_copy)
+        unfinished = shutil.ignore_patterns(".*")
+        shutil.copytree(
+            source, temporary, symlinks=True, copy_function=_link_or_copy, ignore=unfinished
+        )
         temporary.replace(folder)
 
 

@@ -8,7 +8,10 @@ NAMES = ["bleu", "nll", "prr", "roc_auc", *(f"roc_auc/set-{index}" for index in 
 
 
 def point(number: int, temperature: int, *, failed: bool = False) -> Point:
-    numbers = {name: 20.0 if name in NAMES[:2] else float(temperature) for name in NAMES}
+    numbers = {
+        name: 20.0 if name in NAMES[:2] else float(temperature)
+        for name in sorted(NAMES, reverse=True)
+    }
     overrides = {"uncertainty.temperature": str(temperature), "decode.beam": "5", "seed": "1"}
     reason = "no | data" if failed else None
     return Point(number, overrides, {} if failed else numbers, reason, f"point-{number}")

@@ -79,7 +79,9 @@ def test_resumed_parts_are_hard_links_and_copies_across_file_systems(
     source = tmp_path / "a" / "store.h5"
     source.parent.mkdir()
     source.write_text("store")
+    (source.parent / ".part.building").mkdir()  # of a run that is still decoding
     hard_link(source.parent, tmp_path / "b")
+    assert [path.name for path in (tmp_path / "b").iterdir()] == ["store.h5"]
     assert (tmp_path / "b" / "store.h5").samefile(source)
 
     def other_device(*_: object) -> None:
