@@ -99,24 +99,28 @@ def _matches(
         cell = ngram * width + place[text[position]]
         count = np.bincount(cell, minlength=len(different) * width).reshape(-1, width)
         add_shared(count, sentence_of, matches[:, :, :, order])
-    return matches
+    return matches + matches.transpose(0, 2, 1, 3)
 
 
 def _add_shared(
     count: NDArray[np.int64], sentence_of: NDArray[np.int64], matches: NDArray[np.int64]
 ) -> None:
-    """Add to matches [sentence, text, text] how often two texts share each n-gram.
+    """Add to matches [sentence, text, later text] how often two texts share each n-gram.
 
     count [ngram, text]; sentence_of [ngram].
     """
     n_text = count.shape[1]
+    with_ngram = np.empty(n_text, np.int64)
     for ngram in range(len(count)):
-        for a in range(n_text):
-            if count[ngram, a]:
-                for b in range(a + 1, n_text):
-                    shared = min(count[ngram, a], count[ngram, b])
-                    matches[sentence_of[ngram], a, b] += shared
-                    matches[sentence_of[ngram], b, a] += shared
+        n_with = 0
+        of_sentence = matches[sentence_of[ngram]]
+        for text in range(n_text):
+            own = count[ngram, text]
+            if own:
+                for earlier in with_ngram[:n_with]:
+                    of_sentence[earlier, text] += min(count[ngram, earlier], own)
+                with_ngram[n_with] = text
+                n_with += 1
 
 
 add_shared = machine_code(_add_shared, nogil=True)
