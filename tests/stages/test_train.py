@@ -33,7 +33,8 @@ def trainer(job):
 def _train(folder: Path, tracking: str = "off") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "stages.train", f"io.root='{folder / 'out: put'}'",
-         "train._target_=trainer.trainer", "ensemble.seeds=[0,2,3]", f"tracking={tracking}"],
+         "experiment=smoke", "train._target_=trainer.trainer", "ensemble.seeds=[0,2,3]",
+         f"tracking={tracking}"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -72,7 +73,7 @@ def test_failed_member_is_named_and_trained_again(folder: Path) -> None:
     # In MLflow the run has the mean of all curves, and a child for the member that it trained.
     client = MlflowClient(f"sqlite:///{trained.parents[1] / 'mlflow.db'}")
     run, child = sorted(client.search_runs(["1"]), key=lambda run: run.info.run_name)
-    assert run.info.run_name == "_target_=trainer.trainer seeds=[0,2,3] train demo"
+    assert run.info.run_name == "_target_=trainer.trainer seeds=[0,2,3] train smoke"
     assert child.info.run_name == "seed_2"
     assert child.data.metrics == {"valid_loss_nats": 2.5}
     assert run.data.metrics == {"valid_loss_nats": pytest.approx(6.5 / 3)}

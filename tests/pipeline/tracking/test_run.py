@@ -48,7 +48,7 @@ def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
     curve.write_text("update,loss\n10,2.5\n20,1.5\n")
     root = tmp_path / "out: put"
     now = time.time()
-    with open_run(settings(root), "metrics", now - 60) as log:
+    with open_run(settings(root, "experiment=smoke"), "metrics", now - 60) as log:
         log.metrics({"bleu": 20.5, "undefined": math.nan})
         log.curve("seed_1", curve, begun=now - 50, ended=now - 20)
         log.artifacts(curve)
@@ -59,7 +59,7 @@ def test_run_has_params_metrics_curves_and_files(tmp_path: Path) -> None:
     if "mlflow.parentRunId" in run.data.tags:
         child, run = run, child
     assert run.data.metrics == {"bleu": 20.5}
-    assert run.info.run_name == "metrics demo"
+    assert run.info.run_name == "metrics smoke"
     assert run.data.params["decode.beam"] == "5"
     assert run.data.tags["task"] == "nmt_ende"
     assert run.info.status == "FINISHED"
@@ -157,12 +157,12 @@ def test_a_curve_that_cannot_be_read_leaves_a_failed_child(tmp_path: Path) -> No
     curve.write_text("update,loss\n10,2.5\n20,?\n")
     with (
         pytest.raises(ValueError, match="could not convert"),
-        open_run(settings(tmp_path), "train") as log,
+        open_run(settings(tmp_path, "experiment=smoke"), "train") as log,
     ):
         log.curve("seed_1", curve, begun=0, ended=1)
     runs = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").search_runs(["1"])
     assert {run.info.run_name: run.info.status for run in runs} == {
-        "train demo": "FAILED",
+        "train smoke": "FAILED",
         "seed_1": "FAILED",
     }
 
