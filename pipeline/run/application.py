@@ -123,8 +123,9 @@ def _application(
         except Exception as error:
             message = _message(error, name)
             if record:
+                unexpected = f"{type(error).__name__}: {error}; see logs/ in its folder"
                 with suppress(OSError):  # a full disk is reported anyway
-                    record.write(ended=True, reason=message or f"{type(error).__name__}: {error}")
+                    record.write(ended=True, reason=message or unexpected)
             if message is None:
                 raise
             _fail(message)
