@@ -14,6 +14,7 @@ from pipeline.report.paper_numbers import SYSTEMS
 from pipeline.run.files import read_json
 
 _PACKAGES = ("torch", "ve-fairseq", "transformers", "peft", "numpy", "scipy", "sacrebleu")
+COPIES = "Copies in it"  # name of a fact that the page explains
 _TRAIN, _COPIES = "train", "train, "
 _KINDS = {
     "random_init": "random initialisations",
@@ -113,10 +114,13 @@ def _facts(
     sizes = {subset["subset"]: subset for subset in description.get("subsets", ())}
     if _TRAIN in sizes:
         yield "Training data", f"{sizes[_TRAIN]['dataset']}: {_size(sizes[_TRAIN])}"
-    copies = [f"{name.removeprefix(_COPIES)}: {_size(sizes[name])}" for name in sizes
-              if name.startswith(_COPIES)]  # fmt: skip
+    copies = [
+        f"{name.removeprefix(_COPIES)}: {_size(sizes[name])}"
+        for name in sizes
+        if name.startswith(_COPIES)
+    ]
     if copies:
-        yield "Copies in it", "; ".join(copies)
+        yield COPIES, "; ".join(copies)
     packages = description.get("packages", {}).values()
     dates = sorted(package["date"] for package in packages if package.get("date"))
     if dates:

@@ -18,7 +18,7 @@ from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
 from pipeline.report.page.evidence import claim_groups
-from pipeline.report.page.origin import Origin, comparison, facts, versions
+from pipeline.report.page.origin import COPIES, Origin, comparison, facts, versions
 from pipeline.report.page.sections import card_html, signature_parts, summaries
 from pipeline.report.page.tables import shown_table
 from pipeline.report.table import Table
@@ -117,6 +117,7 @@ def write_page(path: Path, content: PageContent) -> None:
                 for task in content.tasks
             },
             comparison=comparison(content.origin, [task.name for task in content.tasks]),
+            copies=COPIES,
             versions=versions(),
             tables=[shown_table(table) for table in content.tables if not table.is_empty],
             empty_tables=[table for table in content.tables if table.is_empty],

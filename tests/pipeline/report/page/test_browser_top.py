@@ -17,6 +17,7 @@ WriteResults = Callable[..., PageContent]
 WIDTHS = {"screen": 1280, "phone": 390, "wide screen": 1920}
 N_COLUMN = 24
 TRAIN = {"dataset": "LibreOffice help", "subset": "train", "sentences": "19154"}
+COPIES = TRAIN | {"subset": "train, copies of the target side (SYNTHETIC)", "sentences": "575"}
 CARD = "# Card\n\n" + "".join(f"## Part {number}\n\nText.\n\n" for number in range(40))
 # Whether a cell of the wide table is in sight, which starts right of the column of labels.
 IN_SIGHT = """cell => {
@@ -61,7 +62,9 @@ def address(write_results: WriteResults, tmp_path_factory: pytest.TempPathFactor
         content,
         tables=[*content.tables, wide_table(), empty_table()],
         tasks=[replace(task, data_card=card) for task in content.tasks],
-        origin=Origin("demo", "program 1.2, commit abc", {"nmt_ende": {"subsets": [TRAIN]}}),
+        origin=Origin(
+            "demo", "program 1.2, commit abc", {"nmt_ende": {"subsets": [TRAIN, COPIES]}}
+        ),
     )
     path = tmp_path_factory.mktemp("report") / "index.html"
     write_page(path, content)
@@ -90,6 +93,8 @@ def test_the_head_says_what_made_the_page_and_how_it_compares(
         for text in (
             "LibreOffice help: 19,154 sentences",
             "WMT'17: 4,500,000 sentences",
+            "copies of the target side (SYNTHETIC): 575 sentences",
+            "Members learn to copy a source in their target language only if",
             "3: seed_1, seed_2, seed_3",
             "program 1.2, commit abc",
             "Python 3.",
