@@ -37,7 +37,8 @@ def weighted_spearman(first: ArrayLike, second: ArrayLike) -> WeightedMetric:
     groups = [tie_groups(values) for values in paired_scores(first=first, second=second)]
 
     def correlation(weights: FloatArray) -> FloatArray:
-        return _correlation(weights, *(mean_ranks(weights, g.order, g.is_last) for g in groups))
+        ranks = (mean_ranks(weights, g.order, g.is_last) for g in groups)
+        return np.asarray(np.clip(rank_correlation(weights, *ranks), -1, 1))
 
     return correlation
 
@@ -117,6 +118,32 @@ def _mean_ranks(
     return ranks
 
 
+def _rank_correlation(
+    weights: FloatArray, first_ranks: FloatArray, second_ranks: FloatArray
+) -> FloatArray:
+    """Pearson's correlation of mean ranks [resample, sentence], [resample].
+
+    The mean of all ranks is known. Ranks are whole or half, so that equal values give exactly 0.
+    """
+    correlation = np.full(len(weights), np.nan)
+    for resample in range(len(weights)):
+        total = 0.0
+        for sentence in range(weights.shape[1]):
+            total += weights[resample, sentence]
+        mean = (total + 1) / 2
+        product = first_square = second_square = 0.0
+        for sentence in range(weights.shape[1]):
+            weight = weights[resample, sentence]
+            first = first_ranks[resample, sentence] - mean
+            second = second_ranks[resample, sentence] - mean
+            product += weight * first * second
+            first_square += weight * first * first
+            second_square += weight * second * second
+        if first_square > 0 and second_square > 0:
+            correlation[resample] = product / np.sqrt(first_square * second_square)
+    return correlation
+
+
 def _pair_balance(
     weights: FloatArray,
     order: NDArray[np.intp],
@@ -167,4 +194,5 @@ def _pair_balance(
 
 
 mean_ranks = machine_code(_mean_ranks, nogil=True)
+rank_correlation = machine_code(_rank_correlation, nogil=True)
 pair_balance = machine_code(_pair_balance, nogil=True)
