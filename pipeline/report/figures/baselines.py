@@ -85,7 +85,7 @@ def _draw(data: pd.DataFrame) -> Figure:
     _name_systems(rejection, detection, [line[0] for line in lines])
     names = [f"{measure} [{passes}]" for _, measure, passes in lines]
     rejection.set_yticks([height[line] for line in lines], names)
-    rejection.set_title(str(data.loc[data["metric"] == "prr", "test_set"].iloc[0]))
+    rejection.set_title(", ".join(data.loc[data["metric"] == "prr", "test_set"].unique()))
     rejection.set_xlabel("error detection, PRR, percent")
     detection.axvline(50, color="0.6", linewidth=0.6)
     detection.set_title("out-of-domain sets")

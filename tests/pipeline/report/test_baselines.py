@@ -145,3 +145,6 @@ def test_the_figure_has_the_numbers_of_the_cells(cells: list[Cell], tmp_path: Pa
     assert data["percent"].tolist() == expected
     assert set(data["group"]) == {"naive", "single model", "paper", "later work"}
     assert baseline_dots(replace(evidence, cells=())).reason.startswith("no in-domain test set")
+    no_prr = [replace(cell, value=None) if cell.metric == "prr" else cell for cell in cells]
+    make_figures(tmp_path, replace(evidence, cells=no_prr), {"baselines": baseline_dots})
+    assert set(pd.read_csv(tmp_path / "nmt_ende_baselines.csv")["metric"]) == {"roc_auc"}
