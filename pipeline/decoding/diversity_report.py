@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 def diversity_report(inputs: Inputs, path: Path) -> dict[str, Any]:
     """The content of diversity.json; the file `path` is reused if it is up to date.
 
-    Raises PipelineError if two members are the same model.
+    Raises PipelineError if two members are the same model, or one gives NaN.
     """
     ensembles = [ensemble for ensemble in inputs.ensembles.values() if len(ensemble.members) > 1]
     if not inputs.prepared.has("dev.jsonl"):
@@ -56,7 +56,9 @@ def _diversity_of(inputs: Inputs, ensemble: Ensemble, dev: Path) -> dict[str, An
 
     torch.set_num_threads(1)
     tokenizer = inputs.tokenizer(ensemble)
-    report = diversity_on(dev, inputs.loaders(ensemble, tokenizer), tokenizer, inputs.decode)
+    labels = {member.name: member.label for member in ensemble.members}
+    loaders = inputs.loaders(ensemble, tokenizer)
+    report = diversity_on(dev, loaders, labels, tokenizer, inputs.decode)
     if report["tokens"]:
         _log.info(
             "%s: on dev, members disagree on %.1f %% of %d tokens; mean divergence %.3f nats per "

@@ -181,7 +181,8 @@ def test_identical_members_stop_the_run_before_decoding(
         "ensemble.settings.members=2",
     ]
     with pytest.raises(
-        PipelineError, match=r"members mc_dropout_1 and mc_dropout_2 are the same model"
+        PipelineError,
+        match=r"members mc_dropout_1 \(.+\) and mc_dropout_2 \(.+\) are the same model",
     ):
         decode(settings(root, *overrides))
     assert planned == []

@@ -178,10 +178,10 @@ def test_scoring_sends_the_columns_of_each_token(
 
 def test_diversity_is_that_of_the_cpu(random_models: Any, sentences: list[Sentence]) -> None:
     models = random_models(N_MEMBER)
-    expected = diversity(in_turn(models), ["a", "b"], sentences, 4)
+    expected = diversity(in_turn(models), {"a": "a", "b": "b"}, sentences, 4)
     with PretendedCuda() as cuda:
         model = in_turn([cuda.moved(model) for model in models])
-        found = diversity(model, ["a", "b"], sentences, 4)
+        found = diversity(model, {"a": "a", "b": "b"}, sentences, 4)
     assert found["kl_nats"] == pytest.approx(expected["kl_nats"], abs=1e-5)
     assert found["disagreement_percent"] == expected["disagreement_percent"]
 

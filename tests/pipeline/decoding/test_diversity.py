@@ -17,7 +17,7 @@ SURE, UNSURE, OTHER = [0, 0, 0.25, 0.75], [0, 0, 0.5, 0.5], [0, 0, 0.75, 0.25]
 def of(table_model: Any, *members: list[float]) -> dict[str, Any]:
     names = [f"m_{index}" for index in range(len(members))]
     model = table_model(lambda source, prefix: list(members))
-    return diversity(model, names, SENTENCES, 2)
+    return diversity(model, {name: f"{name} (models/{name})" for name in names}, SENTENCES, 2)
 
 
 def test_divergence_and_disagreement_are_means_over_tokens(table_model: Any) -> None:
@@ -54,14 +54,22 @@ def test_a_token_of_probability_0_gives_a_finite_divergence(table_model: Any) ->
 
 
 def test_members_that_are_the_same_model_are_named(table_model: Any) -> None:
-    with pytest.raises(PipelineError, match=r"members m_0 and m_2 are the same model"):
+    with pytest.raises(
+        PipelineError, match=r"m_0 \(models/m_0\) and m_2 \(models/m_2\) are the same"
+    ):
         of(table_model, SURE, OTHER, SURE)
+
+
+def test_a_member_with_nan_is_named_before_anything_is_decoded(table_model: Any) -> None:
+    model = table_model(lambda source, prefix: [SURE, [math.nan] * 4])
+    with pytest.raises(PipelineError, match=r"NaN log-probs .* from member b \(models/b\)\. Check"):
+        diversity(model, {"a": "a (models/a)", "b": "b (models/b)"}, SENTENCES, 2)
 
 
 def test_sentences_that_cannot_be_scored_are_left_out(table_model: Any) -> None:
     model = table_model(lambda source, prefix: [SURE, OTHER])
     unfit = [Sentence(0, [], [3, 2]), Sentence(1, [3, 2], None), Sentence(2, [3] * 200, [2])]
-    report = diversity(model, ["a", "b"], unfit, 2)
+    report = diversity(model, {"a": "a", "b": "b"}, unfit, 2)
     assert report == {
         "sentences": 0,
         "tokens": 0,
