@@ -24,6 +24,8 @@ def mean_chrf_of_pairs(texts: Sequence[str], text_offset: NDArray[np.integer]) -
     `chrf_counts` for one sentence, with sacrebleu's defaults, where the first text is the
     hypothesis: 100 if both are empty, 0 if one is.
     """
+    if np.diff(text_offset).max(initial=0) < 2:  # such as references, which have no pairs
+        return np.full(len(text_offset) - 1, np.nan)
     stripped = ["".join(text.split()) for text in normalised(texts)]
     length = np.array([len(text) for text in stripped], dtype=np.int64)
     result = np.full(len(text_offset) - 1, np.nan)
