@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +24,23 @@ def mean_chrf_of_pairs(texts: Sequence[str], text_offset: NDArray[np.integer]) -
     texts [text]: those of sentence i are text_offset[i] to text_offset[i + 1]; text_offset
     [sentence + 1]. Returns [sentence], NaN for fewer than two texts. The chrF of a pair is that of
     `chrf_counts` for one sentence, with sacrebleu's defaults, where the first text is the
-    hypothesis: 100 if both are empty, 0 if one is.
+    hypothesis: 100 if both are empty, 0 if one is. Equal texts, of which thousands of samples have
+    many, are compared once.
     """
     if np.diff(text_offset).max(initial=0) < 2:  # such as references, which have no pairs
         return np.full(len(text_offset) - 1, np.nan)
     stripped = ["".join(text.split()) for text in normalised(texts)]
-    length = np.array([len(text) for text in stripped], dtype=np.int64)
-    result = np.full(len(text_offset) - 1, np.nan)
-    for first, last in _blocks(length, text_offset):
-        start, stop = int(text_offset[first]), int(text_offset[last])
-        offset = text_offset[first : last + 1] - start
-        result[first:last] = _mean_of_block(stripped[start:stop], length[start:stop], offset)
+    counts = [Counter(stripped[start:stop]) for start, stop in pairwise(text_offset)]
+    different = [text for count in counts for text in count]
+    n_equal = np.array([n for count in counts for n in count.values()], dtype=np.int64)
+    different_offset = np.concatenate([[0], np.cumsum([len(count) for count in counts])])
+    length = np.array([len(text) for text in different], dtype=np.int64)
+    result = np.full(len(counts), np.nan)
+    for first, last in _blocks(length, different_offset):
+        start, stop = int(different_offset[first]), int(different_offset[last])
+        offset = different_offset[first : last + 1] - start
+        block = different[start:stop], length[start:stop], n_equal[start:stop]
+        result[first:last] = _mean_of_block(*block, offset)
     return result
 
 
@@ -52,23 +60,30 @@ def _blocks(
 
 
 def _mean_of_block(
-    texts: Sequence[str], length: NDArray[np.int64], offset: NDArray[np.integer]
+    texts: Sequence[str],
+    length: NDArray[np.int64],
+    n_equal: NDArray[np.int64],
+    offset: NDArray[np.integer],
 ) -> FloatArray:
+    """Mean over pairs [sentence] of different texts, each of which stands for n_equal [text]."""
     n_text = np.diff(offset)
     sentence = np.repeat(np.arange(len(n_text)), n_text)
     place = np.arange(len(texts)) - offset[:-1][sentence]
     shape = len(n_text), int(n_text.max(initial=0))
-    lengths = np.zeros(shape, dtype=np.int64)
+    lengths, weight = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     lengths[sentence, place] = length
+    weight[sentence, place] = n_equal
     orders = np.arange(CHARACTER_ORDER)
     total = np.maximum(lengths[:, :, np.newaxis] - orders, 0)
     matches = _matches(texts, length, sentence, place, shape)
     percent = _chrf(matches, total[:, :, np.newaxis], total[:, np.newaxis], lengths)
-    is_text = np.arange(shape[1]) < n_text[:, np.newaxis]
-    is_pair = is_text[:, :, np.newaxis] & is_text[:, np.newaxis] & ~np.eye(shape[1], dtype=bool)
-    n_pair = n_text * (n_text - 1)
-    mean = np.where(is_pair, percent, 0).sum(axis=(1, 2)) / np.maximum(n_pair, 1)
-    return np.asarray(np.where(n_pair > 0, mean, np.nan))
+    diagonal = np.arange(shape[1])
+    percent[:, diagonal, diagonal] = 0
+    between = (weight[:, np.newaxis] @ percent @ weight[:, :, np.newaxis])[:, 0, 0]
+    of_equal = 100.0 * (weight * (weight - 1)).sum(axis=1)
+    n = weight.sum(axis=1)
+    mean = (between + of_equal) / np.maximum(n * (n - 1), 1)
+    return np.asarray(np.where(n > 1, mean, np.nan))
 
 
 def _matches(

@@ -49,7 +49,7 @@ def test_second_run_with_the_same_output_folder_is_refused(
     """The lock of io.out also holds for runs with different io.root."""
     run = undisturbed.run.copy_before("uncertainty", tmp_path / "outputs")
     measured = undisturbed.run.root / "uncertainty" / "nmt_ende"
-    part = next(path for path in measured.iterdir() if path.is_dir())
+    part = next(path.parent for path in measured.glob("*/token.parquet"))
     store = run.root / "decode" / "nmt_ende" / part.name / "store.h5"
     out = tmp_path / "out"
     command = ["uncertainty", f"io.store='{store}'", f"io.out='{out}'"]

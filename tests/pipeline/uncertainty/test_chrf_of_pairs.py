@@ -47,6 +47,13 @@ def test_equals_sacrebleu() -> None:
     assert mean_chrf_of_pairs(texts, np.array([0, 3])) == pytest.approx([np.mean(pairs)])
 
 
+def test_many_samples_with_few_texts_need_little_memory() -> None:
+    """All pairs of 60,000 samples would need terabytes."""
+    n = 30_000
+    percent = mean_chrf_of_pairs(["ab"] * n + ["ac"] * n, np.array([0, 2 * n]))
+    assert percent[0] == pytest.approx((100 * (n - 1) + 25 * n) / (2 * n - 1))
+
+
 def test_the_size_of_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, offset = ["ab", "abc", "", "x", "xyz", "xz"], np.array([0, 2, 3, 6])
     expected = mean_chrf_of_pairs(texts, offset)
