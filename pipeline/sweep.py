@@ -121,7 +121,7 @@ def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
     with tracking.open_run(config, "sweep", begun) as log:
         log.metrics(numbers)
         log.artifacts(metrics / "cells.csv")
-    _log.info("%s: %d points so far, in %s", name, len(points), home / "summary.md")
+    _log.info("%s: points so far: %d, in %s", name, len(points), home / "summary.md")
 
 
 def _points_so_far(folder: Path, numbers: dict[str, float]) -> list[Point]:

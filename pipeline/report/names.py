@@ -111,7 +111,7 @@ def number_title(name: str) -> str:
     elif column in TOKEN_MEASURES:
         posterior = POSTERIORS[TOKEN_MEASURES[column].posterior]
         title += f" of {_heading(column, '1').text} ({posterior})"
-    in_all = "mean over OOD test sets" if metric == "roc_auc" else f"in-domain, {models}"
+    in_all = "mean over the other test sets" if metric == "roc_auc" else f"in-domain, {models}"
     return f"{title}\n{test_set or in_all}"
 
 

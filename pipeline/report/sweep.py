@@ -22,6 +22,7 @@ _MOST_PANELS = 6
 _MOST_NUMBERS = 10  # in summary.md
 _LINE = 80  # characters in a line of summary.md
 _FOLDER, _REASON = "folder", "reason"
+_EXPLAINED = ("prr", "roc_auc")  # numbers whose name does not say of which measure they are
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,12 @@ def summary_text(points: Sequence[Point]) -> str:
         shown = [*varied, *(name for name in numbers if name not in varied)][:_MOST_NUMBERS]
         frame["point"] = [str(point) for point in frame.index]
         parts = [*_transposed(frame, [*(swept or ["point"]), *shown])]
+        if explained := [name for name in shown if name in _EXPLAINED]:
+            lines = (
+                f"- {_code(name)}: {', '.join(number_title(name).splitlines())}"
+                for name in explained
+            )
+            parts.append("\n".join(lines))
         if len(shown) < len(numbers):
             parts.append(f"All {len(numbers)} numbers of each point are in summary.csv.")
     else:

@@ -60,7 +60,7 @@ def error_histograms(evidence: TaskEvidence) -> Sheet:
     return Sheet(
         f"Distribution of {metric}",
         f"{metric[0].upper()}{metric[1:]} of the 1-best hypotheses, in bins of {100 // _N_BIN} "
-        "percent. The last bin includes values above 100.",
+        f"percent.{'' if quality.name == 'bleu' else ' The last bin includes values above 100.'}",
         _joined(histograms),
         _draw_histograms,
         "no test set with references was decoded by search",

@@ -13,7 +13,7 @@ from pipeline.report.sweep import Point, draw, summary
     ("name", "title"),
     [
         ("prr", "PRR of H S-IW (PrEx)\nin-domain, main ensemble"),
-        ("roc_auc", "ROC-AUC of M S-IW (PrEx)\nmean over OOD test sets"),
+        ("roc_auc", "ROC-AUC of M S-IW (PrEx)\nmean over the other test sets"),
         ("roc_auc/typos", "ROC-AUC of M S-IW (PrEx)\ntypos"),
         ("bleu_single", "BLEU\nin-domain, single members"),
         ("wer_percent/commands", "WER %\ncommands"),

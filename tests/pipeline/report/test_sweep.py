@@ -24,7 +24,13 @@ def test_numbers_that_react_come_first_and_ten_rows_fit() -> None:
     assert set(line) == set("|:-")
     assert [row.split()[1].strip("`") for row in rows[:10]] == NAMES[2:12]
     assert rows[0].split()[3::2] == ["1", "10"]
-    assert rows[10:] == ["", "All 14 numbers of each point are in summary.csv."]
+    assert rows[10:] == [
+        "",
+        "- `prr`: PRR of H S-IW (PrEx), in-domain, main ensemble",
+        "- `roc_auc`: ROC-AUC of M S-IW (PrEx), mean over the other test sets",
+        "",
+        "All 14 numbers of each point are in summary.csv.",
+    ]
 
 
 def test_table_of_many_points_is_broken_into_tables_of_one_width_of_a_terminal() -> None:
