@@ -40,7 +40,7 @@ function drawCloud(measure, error) {
     make("text", { x: left - 6, y: base, class: "last" }, digits(up.low)),
     make("text", { x: left - 6, y: up.end + 10, class: "last" }, digits(up.high)),
   );
-  const sentences = [`${label}: one dot per sentence. Dark dots match the filters.`];
+  const sentences = [`${label}: one dot per sentence. Faint dots do not match the filters.`];
   for (const [axis, name] of [[across, measureLabel()], [up, state.set.error_label]]) {
     if (axis.beyond.length) sentences.push(beyondText(axis, name));
   }
