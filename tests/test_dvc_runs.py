@@ -27,8 +27,11 @@ def run(folder: Path, *command: str) -> str:
 
 
 def make(folder: Path, target: str) -> str:
-    """Run a target of the Makefile, without the installation that comes before it."""
-    return run(folder, "make", "--assume-old=setup", target)
+    """Run a target of the Makefile, without the installation that comes before it.
+
+    Below `make test`, make would also print which folder it enters and leaves.
+    """
+    return run(folder, "make", "--no-print-directory", "--assume-old=setup", target)
 
 
 def reproduced(folder: Path) -> list[str]:
