@@ -179,12 +179,12 @@ def test_measures_of_another_decode_are_refused(run: SyntheticRun) -> None:
 
 def test_metric_that_returns_no_number_is_refused(run: SyntheticRun) -> None:
     with pytest.raises(DataError, match=r"extra_metrics\.words: did not return a number"):
-        run.cells("+metrics.extra_metrics.words=builtins.zip")
+        run.cells("+metrics.extra_metrics.words=difflib.ndiff")
 
 
 def test_a_metric_of_the_user_that_fails_is_named(run: SyntheticRun) -> None:
     with pytest.raises(DataError, match=r"extra_metrics\.words: failed on .*store\.h5 \(TypeError"):
-        run.cells("+metrics.extra_metrics.words=builtins.abs")
+        run.cells("+metrics.extra_metrics.words=json.loads")
 
 
 def test_without_the_best_hypothesis_alone_there_is_no_error_detection(
