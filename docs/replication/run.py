@@ -132,7 +132,8 @@ def _kept(cells: pd.DataFrame) -> pd.DataFrame:
     decode = ["test_set", "ensemble", "hypotheses", "regime", "metric"]
     is_largest = cells["B"] == cells.groupby(decode)["B"].transform("max")
     detection = is_largest & cells["metric"].isin(_DETECTION)
-    return cells[cells["metric"].isin(_QUALITY) | (detection & (cells["length_norm"] != False))]  # noqa: E712
+    is_normalised = cells["length_norm"].ne(False)  # or has no length norm
+    return cells[cells["metric"].isin(_QUALITY) | (detection & is_normalised)]
 
 
 def _add(table: str, name: Mapping[str, str], rows: pd.DataFrame) -> None:

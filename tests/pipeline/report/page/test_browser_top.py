@@ -94,7 +94,7 @@ def test_the_head_says_what_made_the_page_and_how_it_compares(
             "LibreOffice help: 19,154 sentences",
             "WMT'17: 4,500,000 sentences",
             "copies of the target side (SYNTHETIC): 575 sentences",
-            "Members learn to copy a source in their target language only if",
+            "Members learn to copy a source in their target language well only if",
             "3: seed_1, seed_2, seed_3",
             "program 1.2, commit abc",
             "Python 3.",
