@@ -80,7 +80,7 @@ ui: setup ## MLflow UI, for this machine only
 bench: setup ## Speed and memory as a table and outputs/bench/PART.json (one part: ONLY=startup)
 	python -m tests.bench $(ONLY)
 
-replication: setup ## The study of docs/replication, which takes hours (some trainings: ONLY='ende-both-*')
+replication: setup ## The study of docs/replication, which takes hours (some points: ONLY='ende-both-*')
 	python -m docs.replication.run $(if $(ONLY),'$(ONLY)')
 	python -m docs.replication.report
 

@@ -1,6 +1,6 @@
 """Make the points of the replication study: `python -m docs.replication.run [PATTERN]`.
 
-PATTERN: of the names of trainings, such as 'ende-both-*'; without it, all are made. Results lie in
+PATTERN: of the names TRAINING/POINT, such as 'ende-both-*'; without it, all are made. Results lie in
 outputs/replication/{training}/{point}; numbers.csv, claims.csv and points.csv in this folder gain
 the rows of each finished point. Points that points.csv lists are not made again.
 """
@@ -68,7 +68,8 @@ def main(pattern: str = "*") -> None:
     todo = [
         point
         for point in points()
-        if fnmatch(point.training, pattern) and (point.training, point.name) not in names
+        if fnmatch(f"{point.training}/{point.name}", pattern)
+        and (point.training, point.name) not in names
     ]
     for number, point in enumerate(todo, start=1):
         print(f"point {number} of {len(todo)}: {point.training} {point.name}", flush=True)

@@ -107,7 +107,7 @@ def test_a_training_is_shared_and_finished_points_are_not_made_again(
 def test_numbers_are_those_of_all_hypotheses_with_length_normalisation(
     study: list[list[str]], tmp_path: Path
 ) -> None:
-    run.main("ende")
+    run.main("ende/*")
     numbers = pd.read_csv(tmp_path / "numbers.csv")
     assert numbers["point"].tolist() == ["base", "beam-1"]
     assert numbers["value"].tolist() == [75.0, 75.0]
