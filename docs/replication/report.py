@@ -1,15 +1,15 @@
 """Draw the figures of the replication study and list its verdicts.
 
-`python -m docs.replication.report` makes the SVG files and claims.md of this folder from
+`python -m docs.replication.report` makes the SVG files, claims.md and points.md of this folder from
 points.csv, numbers.csv and claims.csv, which run.py writes. Points that were not made are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parent
 _TASKS = {"nmt_ende": "EN-DE", "nmt_enfr": "EN-FR", "asr": "ASR"}
-# Task -> the beginning of its trainings' names, and the set whose source is in its target language.
-_PAIRS = {"nmt_ende": ("ende", "german-source"), "nmt_enfr": ("enfr", "french-source")}
+# Beginning of the trainings' names -> the set whose source is in the target language, decoded, and
+# forced to be a copy of that source.
+_PAIRS = {"ende": ("german-source", "german-german"), "enfr": ("french-source", "french-french")}
 _MEASURES = ("prex_entropy_c", "prex_entropy_s", "prex_rmi_c", "prex_rmi_s")
 _DETECTED = (
     "debian-reference",
@@ -41,60 +42,85 @@ _DETECTED = (
     "typos",
     "permuted",
 )
+_DETECTED_SPEECH = ("commands-noisy", "fish-fillets", "french-prompts")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A tick of the horizontal axis, and the point of the study above it."""
+    """A tick of the horizontal axis, and what is drawn above it."""
 
     label: str
     training: str
     point: str = "base"
-    temperature: str = "10"
+    ensemble: str = "random_init"
+    hypotheses: str = "prex"
+    temperature: float = 10
 
 
 def main() -> None:
-    """Write all figures and claims.md."""
+    """Write all figures, claims.md and points.md."""
     points, numbers, claims = (
-        pd.read_csv(FOLDER / f"{name}.csv", low_memory=False, dtype={"T": str, "B": str})
+        pd.read_csv(FOLDER / f"{name}.csv", low_memory=False)
         for name in ("points", "numbers", "claims")
     )
     for name, draw in FIGURES.items():
         with styled():
             draw(numbers).savefig(FOLDER / f"{name}.svg", metadata={"Date": None, "Creator": None})
     (FOLDER / "claims.md").write_text(verdicts(points, claims), encoding="utf-8")
+    (FOLDER / "points.md").write_text(overview(points, numbers), encoding="utf-8")
 
 
 def copies(numbers: pd.DataFrame) -> Figure:
     """ROC-AUC of sources in the target language against the share of copies in training."""
-    figure, groups = grouped_panels([2, 2])
-    for panels, places in zip(groups, (_shares, _sides), strict=True):
-        for axis, (pair, test_set) in zip(panels, _PAIRS.values(), strict=True):
-            _draw_detection(axis, numbers, places(pair), test_set)
-            axis.axhline(50, color="0.5", linewidth=0.8)
-            axis.set_title(f"{pair[:2].upper()}-{pair[2:].upper()}, {test_set}")
-    for axis in groups[0]:
-        axis.set_xlabel("copies of source and of target, percent each")
-    for axis in groups[1]:
-        axis.set_xlabel("sides of which there are 5 % of copies")
-    return _finished(figure, [*groups[0], *groups[1]])
+    return _by_pair(numbers, _shares, "copies of source and of target, % each")
+
+
+def sides(numbers: pd.DataFrame) -> Figure:
+    """The same against the language of the copies."""
+    return _by_pair(numbers, _sides, "language of 5 % copies")
+
+
+def forced_copies(numbers: pd.DataFrame) -> Figure:
+    """ROC-AUC of copies of the source as forced hypotheses, against the share of copies."""
+    return _by_pair(numbers, _shares, "copies of source and of target, % each", forced=True)
 
 
 def strength(numbers: pd.DataFrame) -> Figure:
-    """ROC-AUC of every out-of-domain set against the length of training and the width."""
-    lengths = [
-        Place("400", "ende-updates-400"),
-        Place("1,600", "ende"),
-        Place("6,400", "ende-updates-6400"),
-        Place("1,600,\nwidth 256", "ende-width-256"),
+    """ROC-AUC of every out-of-domain set against the length of training, width and sentences."""
+    places = [
+        *_lengths("ende"),
+        Place("width\n256", "ende-width-256"),
+        Place("40\nwords", "ende-words-40"),
     ]
-    return _by_test_set(numbers, lengths, "updates of each member")
+    return _by_test_set(numbers, places, "updates of each member")
+
+
+def strength_with_copies(numbers: pd.DataFrame) -> Figure:
+    """The same against the length of training with 2 % copies of source and target."""
+    return _by_test_set(numbers, _lengths("ende-both-2"), "updates of each member")
+
+
+def speech(numbers: pd.DataFrame) -> Figure:
+    """ROC-AUC of every out-of-domain set of speech against the length of training."""
+    places = _lengths("asr", temperature=1)
+    return _by_test_set(numbers, places, "updates of each member", _DETECTED_SPEECH)
 
 
 def members(numbers: pd.DataFrame) -> Figure:
     """ROC-AUC of every out-of-domain set against the number of members."""
     counts = [Place(f"{n}", "ende", "base" if n == 4 else f"members-{n}") for n in (2, 3, 4, 6, 10)]
     return _by_test_set(numbers, counts, "members")
+
+
+def ensembles(numbers: pd.DataFrame) -> Figure:
+    """ROC-AUC of every out-of-domain set against the kind of the ensemble."""
+    kinds = [
+        Place("random\ninit", "ende"),
+        Place("check-\npoints", "ende", ensemble="checkpoint"),
+        Place("MC\ndropout", "ende", ensemble="mc_dropout"),
+        Place("snap-\nshots", "ende-snapshots", ensemble="snapshot"),
+    ]
+    return _by_test_set(numbers, kinds, "ensemble of four members")
 
 
 def beam(numbers: pd.DataFrame) -> Figure:
@@ -105,18 +131,17 @@ def beam(numbers: pd.DataFrame) -> Figure:
 
 def temperature(numbers: pd.DataFrame) -> Figure:
     """ROC-AUC of every out-of-domain set against the temperature of the importance weights."""
-    values = ("0.5", "1", "2", "5", "10", "20")
-    temperatures = [Place(value, "ende", temperature=value) for value in values]
+    temperatures = [Place(f"{t:g}", "ende", temperature=t) for t in (0.5, 1, 2, 5, 10, 20)]
     return _by_test_set(numbers, temperatures, "importance temperature T")
 
 
-def _by_test_set(numbers: pd.DataFrame, places: Sequence[Place], label: str) -> Figure:
-    figure, (panels,) = grouped_panels([len(_DETECTED)])
-    for axis, test_set in zip(panels, _DETECTED, strict=True):
-        _draw_detection(axis, numbers, places, test_set)
-        axis.set_title(test_set)
-        axis.set_xlabel(label)
-    return _finished(figure, panels)
+FIGURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
+    figure.__name__: figure
+    for figure in (
+        *(copies, sides, forced_copies, strength, strength_with_copies, speech),
+        *(members, ensembles, beam, temperature),
+    )
+}
 
 
 def _shares(pair: str) -> list[Place]:
@@ -129,59 +154,92 @@ def _sides(pair: str) -> list[Place]:
         Place("source", f"{pair}-source-5"),
         Place("target", f"{pair}-target-5"),
         Place("both", f"{pair}-both-5"),
-        Place("third\nlanguage", f"{pair}-third-5"),
+        Place("third", f"{pair}-third-5"),
     ]
+
+
+def _lengths(training: str, temperature: float = 10) -> list[Place]:
+    names = {"400": f"{training}-updates-400", "1,600": training}
+    names["6,400"] = f"{training}-updates-6400"
+    return [Place(label, name, temperature=temperature) for label, name in names.items()]
+
+
+def _by_pair(
+    numbers: pd.DataFrame, places: Callable[[str], list[Place]], label: str, *, forced: bool = False
+) -> Figure:
+    """One panel per language pair, for the set whose source is in the target language."""
+    figure, (panels,) = grouped_panels([len(_PAIRS)])
+    for axis, (pair, sets) in zip(panels, _PAIRS.items(), strict=True):
+        test_set = sets[forced]
+        ticks = places(pair)
+        if forced:
+            ticks = [replace(place, hypotheses="reference") for place in ticks]
+        _draw_detection(axis, numbers, ticks, test_set)
+        axis.set_title(f"{pair[:2].upper()}-{pair[2:].upper()}, {test_set}")
+        axis.set_xlabel(label)
+    return _finished(figure, panels)
+
+
+def _by_test_set(
+    numbers: pd.DataFrame,
+    places: Sequence[Place],
+    label: str,
+    test_sets: Sequence[str] = _DETECTED,
+) -> Figure:
+    figure, (panels,) = grouped_panels([len(test_sets)])
+    for axis, test_set in zip(panels, test_sets, strict=True):
+        _draw_detection(axis, numbers, places, test_set)
+        axis.set_title(test_set)
+        axis.set_xlabel(label)
+    return _finished(figure, panels)
 
 
 def _draw_detection(
     axis: Axes, numbers: pd.DataFrame, places: Sequence[Place], test_set: str
 ) -> None:
     """Draw the ROC-AUC of each measure with its interval, over the whole beam."""
-    cells = numbers[
-        (numbers["metric"] == "roc_auc")
-        & (numbers["test_set"] == test_set)
-        & (numbers["ensemble"] == "random_init")
-        & (numbers["hypotheses"] == "prex")
-        & (numbers["regime"] == "beam")
-    ]
     axis.set_xticks(range(len(places)), [place.label for place in places])
     axis.set_xlim(-0.5, len(places) - 0.5)
+    axis.axhline(50, color="0.5", linewidth=0.8)
     for index, measure in enumerate(_MEASURES):
-        rows = [
-            (position, row)
+        cells = {
+            position + 0.06 * (index - 1.5): _cell(numbers, place, test_set, measure)
             for position, place in enumerate(places)
-            for row in _cells_at(cells, place, measure)
-        ]
-        at = [position + 0.06 * (index - 1.5) for position, _ in rows]
-        value, low, high = ([row[name] for _, row in rows] for name in ("value", "low", "high"))
-        axis.plot(at, value, label=short_label(measure), **look(measure))
-        axis.vlines(at, low, high, color=look(measure)["color"], linewidth=0.8)
+        }
+        made = {at: cell for at, cell in cells.items() if cell is not None}
+        values = [cell["value"] for cell in made.values()]
+        axis.plot([*made], values, label=short_label(measure), **look(measure))
+        low, high = ([cell[end] for cell in made.values()] for end in ("low", "high"))
+        axis.vlines([*made], low, high, color=look(measure)["color"], linewidth=0.8)
 
 
-def _cells_at(cells: pd.DataFrame, place: Place, measure: str) -> list[dict[str, float]]:
-    """Return the cell of a measure at a point; none if the point was not made."""
-    rows = cells[
-        (cells["training"] == place.training)
-        & (cells["point"] == place.point)
-        & (cells["T"].astype(float) == float(place.temperature))
-        & (cells["column"] == measure)
+def _cell(
+    numbers: pd.DataFrame, place: Place, test_set: str, column: str, metric: str = "roc_auc"
+) -> dict[str, float] | None:
+    """Return the cell of a measure at a point; None if the point was not made.
+
+    Cells of forced hypotheses, and of quality, have no temperature.
+    """
+    rows = numbers[
+        (numbers["metric"] == metric)
+        & (numbers["test_set"] == test_set)
+        & (numbers["ensemble"] == place.ensemble)
+        & (numbers["hypotheses"] == place.hypotheses)
+        & (numbers["training"] == place.training)
+        & (numbers["point"] == place.point)
+        & numbers["T"].fillna(place.temperature).eq(place.temperature)
+        & (numbers["column"] == column)
     ]
-    return rows.to_dict("records")
+    if rows.empty:
+        return None
+    (row,) = rows.to_dict("records")
+    return row
 
 
 def _finished(figure: Figure, panels: Sequence[Axes]) -> Figure:
     label_left(panels, "ROC-AUC, percent")
     shared_legend(figure, panels)
     return figure
-
-
-FIGURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
-    "copies": copies,
-    "strength": strength,
-    "members": members,
-    "beam": beam,
-    "temperature": temperature,
-}
 
 
 def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
@@ -208,11 +266,17 @@ def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
                 description.statement,
                 label,
                 row["verdict"],
-                f"{row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}]",
+                _interval(row),
                 *(_others(others, row["verdict"], other) for other in ("holds", "does not hold")),
             ]
             lines.append(f"| {' | '.join(columns)} |")
     return "\n".join(lines) + "\n"
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    digits = 3 if row["metric"] == "nll" else 1
+    value, low, high = (f"{row[name]:.{digits}f}" for name in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 def _others(rows: pd.DataFrame, base: str, verdict: str) -> str:
@@ -223,6 +287,49 @@ def _others(rows: pd.DataFrame, base: str, verdict: str) -> str:
     names = rows["training"] + (" " + rows["point"]).where(rows["point"] != "base", "")
     pairs = zip(names, rows["value"], strict=True)
     return "; ".join(f"{name} ({value:.1f})" for name, value in pairs)
+
+
+def overview(points: pd.DataFrame, numbers: pd.DataFrame) -> str:
+    """Return a table with one row per point: its main numbers and minutes.
+
+    Quality and PRR are those of `help` and `commands`. The next three columns are about input in
+    the target language.
+    """
+    lines = [
+        "| training | point | BLEU or WER | PRR of H S-IW | copied, % | ROC-AUC of H S-IW "
+        "| ROC-AUC of RMI S-IW | minutes |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in points.to_dict("records"):
+        place = Place("", row["training"], row["point"], _ensemble(row))
+        is_speech = row["task"] == "asr"
+        seconds = sum(row[name] for name in points if name.endswith("_seconds"))
+        test_set = "commands" if is_speech else "help"
+        quality = "wer_percent" if is_speech else "bleu"
+        cells = [(test_set, quality, quality), (test_set, "prex_entropy_s", "prr")]
+        if not is_speech:
+            foreign, _ = _PAIRS[row["task"].removeprefix("nmt_")]
+            cells += [(foreign, "copy_through", "copied_percent")]
+            cells += [(foreign, name, "roc_auc") for name in ("prex_entropy_s", "prex_rmi_s")]
+        columns = [
+            row["training"],
+            row["point"],
+            *(_text(_cell(numbers, place, *cell)) for cell in cells),
+            *([""] * (5 - len(cells))),
+            f"{seconds / 60:.0f}",
+        ]
+        lines.append(f"| {' | '.join(columns)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _ensemble(point: Mapping[str, Any]) -> str:
+    """The kind of the main ensemble of a row of points.csv."""
+    kind = point.get("ensemble")
+    return kind if isinstance(kind, str) else "random_init"
+
+
+def _text(cell: Mapping[str, float] | None) -> str:
+    return "" if cell is None else f"{cell['value']:.1f}"
 
 
 if __name__ == "__main__":

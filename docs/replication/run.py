@@ -1,8 +1,8 @@
 """Make the points of the replication study: `python -m docs.replication.run [PATTERN]`.
 
-PATTERN: of the names TRAINING/POINT, such as 'ende-both-*'; without it, all are made. Results lie in
-outputs/replication/{training}/{point}; numbers.csv, claims.csv and points.csv in this folder gain
-the rows of each finished point. Points that points.csv lists are not made again.
+PATTERN: of the names TRAINING/POINT, such as 'ende-both-*'; without it, all are made. Results lie
+in outputs/replication/{training}/points/{point}; numbers.csv, claims.csv and points.csv in this
+folder gain the rows of each finished point. Points that points.csv lists are not made again.
 """
 
 from __future__ import annotations

@@ -128,6 +128,11 @@ def test_figures_and_verdicts_are_made_of_any_points(
     report.main()
     verdicts = (tmp_path / "claims.md").read_text(encoding="utf-8")
     assert "| EN-DE | holds | 2.0 [1.0, 3.0] |" in verdicts
+    overview = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" | ")[:2] for line in overview[2:]] == [
+        ["| ende", "base"],
+        ["| ende", "beam-1"],
+    ]
     assert {path.stem for path in tmp_path.glob("*.svg")} == {*report.FIGURES}
 
 
@@ -149,5 +154,5 @@ def test_what_is_checked_in_belongs_to_the_study(tmp_path: Path, monkeypatch: An
     for name, path in run.TABLES.items():
         (tmp_path / f"{name}.csv").write_bytes(path.read_bytes())
     report.main()
-    for path in (tmp_path / "claims.md", *tmp_path.glob("*.svg")):
+    for path in (*tmp_path.glob("*.md"), *tmp_path.glob("*.svg")):
         assert path.read_bytes() == (run.FOLDER / path.name).read_bytes(), path.name
