@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import DataError
+from pipeline.data.speech.utterance_arrays import Layout, UtteranceArrays, writing_arrays
 
-_OFFSET, _BYTE = "/utterance/sound_offset", "/sound/byte"
-_CHUNK_BYTES = 2**16
+_LAYOUT = Layout("sounds", "/utterance/sound_offset", "/sound/byte", "u1")
 _RATES_HZ = (8000, 16000)
 _COMPRESSION = 0.9  # of 0 to 1: 2 kB per second at 8 kHz
 
@@ -27,22 +26,8 @@ def writing_sounds(
     File format for S utterances of N bytes in total: `/utterance/sound_offset` [S + 1] and
     `/sound/byte` [N], which holds one MP3 file per utterance, and nothing for an empty one.
     """
-    import h5py
-
-    offset = [0]
-    with h5py.File(path, "w") as file:
-        values = file.create_dataset(
-            _BYTE, (0,), "u1", maxshape=(None,), chunks=(_CHUNK_BYTES,), track_times=False
-        )
-
-        def add(samples: NDArray[np.float32]) -> None:
-            sound = np.frombuffer(_mp3(samples, sampling_rate_hz), "u1")
-            offset.append(offset[-1] + len(sound))
-            values.resize(offset[-1], axis=0)
-            values[offset[-2] :] = sound
-
-        yield add
-        file.create_dataset(_OFFSET, data=np.array(offset, "i8"), track_times=False)
+    with writing_arrays(path, _LAYOUT) as add:
+        yield lambda samples: add(np.frombuffer(_mp3(samples, sampling_rate_hz), "u1"))
 
 
 def _mp3(samples: NDArray[np.float32], sampling_rate_hz: int) -> bytes:
@@ -74,23 +59,9 @@ class SoundFile:
     """
 
     def __init__(self, path: Path) -> None:
-        import h5py
-
-        try:
-            file = h5py.File(path, "r")
-            self._byte = file[_BYTE]
-            self._offset = file[_OFFSET][()].astype(np.int64)
-            if (np.diff(self._offset, prepend=0, append=len(self._byte)) < 0).any():
-                raise ValueError(f"{_OFFSET} must rise to {len(self._byte)}")
-        except (OSError, KeyError, AttributeError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{path}: not a complete file of sounds ({error}). "
-                "Run python -m stages.prepare again."
-            ) from None
-        self.n_byte = np.diff(self._offset)
+        self._file = UtteranceArrays(path, _LAYOUT)
+        self.n_byte = self._file.length
 
     def mp3(self, index: int) -> bytes:
         """The sound of one utterance; empty if its audio was faulty."""
-        start, stop = self._offset[index], self._offset[index + 1]
-        sound: bytes = self._byte[start:stop].tobytes()
-        return sound
+        return self._file.values(index).tobytes()

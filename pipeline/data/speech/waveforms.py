@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import DataError
+from pipeline.data.speech.utterance_arrays import Layout, UtteranceArrays, writing_arrays
 
 Waveform = NDArray[np.float32]
 
-_OFFSET, _SAMPLE = "/utterance/sample_offset", "/sample/value"
-_CHUNK_SAMPLES = 2**16
+_LAYOUT = Layout("waveforms", "/utterance/sample_offset", "/sample/value", "f4")
 _FRAMES_PER_SECOND = 100
 
 
@@ -30,23 +29,9 @@ def writing_waveforms(path: Path, sampling_rate_hz: int) -> Iterator[Callable[[W
     File format for S utterances of N samples in total: `/utterance/sample_offset` [S + 1] and
     `/sample/value` [N] in [-1, 1]; attribute sampling_rate_hz. Equal input gives equal bytes.
     """
-    import h5py
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    offset = [0]
-    with h5py.File(path, "w") as file:
-        file.attrs["sampling_rate_hz"] = sampling_rate_hz
-        values = file.create_dataset(
-            _SAMPLE, (0,), "f4", maxshape=(None,), chunks=(_CHUNK_SAMPLES,), track_times=False
-        )
-
-        def add(waveform: Waveform) -> None:
-            offset.append(offset[-1] + len(waveform))
-            values.resize(offset[-1], axis=0)
-            values[offset[-2] :] = waveform
-
+    with writing_arrays(path, _LAYOUT, sampling_rate_hz=sampling_rate_hz) as add:
         yield add
-        file.create_dataset(_OFFSET, data=np.array(offset, "i8"), track_times=False)
 
 
 class WaveformFile:
@@ -56,23 +41,10 @@ class WaveformFile:
     """
 
     def __init__(self, path: Path) -> None:
-        import h5py
-
         self.path = path
-        try:
-            self._file = h5py.File(path, "r")
-            self._value = self._file[_SAMPLE]
-            self._offset = self._file[_OFFSET][()].astype(np.int64)
-            self.sampling_rate_hz = int(self._file.attrs["sampling_rate_hz"])
-            if (np.diff(self._offset, prepend=0, append=len(self._value)) < 0).any():
-                raise ValueError(f"{_OFFSET} must rise to {len(self._value)}")
-        except (OSError, KeyError, AttributeError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{path}: not a complete file of waveforms ({error}). "
-                "Run python -m stages.prepare again."
-            ) from None
-        n_sample = np.diff(self._offset)
-        rate = self.sampling_rate_hz
+        self._file = UtteranceArrays(path, _LAYOUT, "sampling_rate_hz")
+        self.sampling_rate_hz = rate = self._file.attributes["sampling_rate_hz"]
+        n_sample = self._file.length
         self.n_frame = np.array([count_frames(int(number), rate) for number in n_sample], np.int64)
 
     @staticmethod
@@ -82,7 +54,7 @@ class WaveformFile:
 
         try:
             with h5py.File(path, "r") as file:
-                return _SAMPLE in file
+                return _LAYOUT.value in file
         except OSError:
             return False
 
@@ -91,6 +63,4 @@ class WaveformFile:
 
     def samples(self, index: int) -> Waveform:
         """Samples of one utterance [sample] in [-1, 1]."""
-        start, stop = self._offset[index], self._offset[index + 1]
-        samples: Waveform = self._value[start:stop]
-        return samples
+        return self._file.values(index)
