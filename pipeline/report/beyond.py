@@ -12,7 +12,8 @@ from pipeline.metrics.calibration import LEVELS
 from pipeline.metrics.cell import NO_REFERENCE, Cell, Key
 from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
-from pipeline.report.names import MODELS, measure_header
+from pipeline.report.ensemble_names import ensemble_name
+from pipeline.report.names import MODELS, decoder_name, measure_header
 from pipeline.report.paper_numbers import paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell
 
@@ -125,7 +126,7 @@ def token_error_detection(cells: pd.DataFrame) -> Table:
                 for measure in measures
             ]
             base_rate = TableCell(index.cell(key._replace(column=base)))
-            labels = (index.label(key.task), key.test_set, key.ensemble, target)
+            labels = (index.label(key.task), key.test_set, ensemble_name(key.ensemble), target)
             rows.append(Row(labels, (*competing(detection), base_rate), rule))
             rule = False
     groups, names = measure_header(("Task", "Test set", "Ensemble", "Detected"), measures, "1")
@@ -179,7 +180,8 @@ def _rules_table(
             and cell.reason != NO_REFERENCE
         )
         for number, key in enumerate(keys):
-            labels = (index.label(key.task), key.test_set, key.ensemble, key.hypotheses, rule)
+            model = decoder_name(key.ensemble, key.hypotheses, key.regime)
+            labels = (index.label(key.task), key.test_set, model, rule)
             differences = tuple(
                 TableCell(
                     _difference(
@@ -190,7 +192,7 @@ def _rules_table(
                 for measure in measures
             )
             rows.append(Row(labels, differences, rule=bool(rows) and number == 0))
-    names = ("Task", "Test set", "Ensemble", "Hypotheses", "Rule")
+    names = ("Task", "Test set", "Model", "Rule")
     return Table(label, title, measure_header(names, measures, "1"), tuple(rows), _RELEASED_NOTES)
 
 

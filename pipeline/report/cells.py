@@ -14,6 +14,8 @@ import pandas as pd
 
 from pipeline.errors import DataError
 from pipeline.metrics.cell import CHECKPOINT_AVERAGE, Cell, Key
+from pipeline.report.ensemble_names import ensemble_name
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 _log = logging.getLogger(__name__)
 
@@ -22,13 +24,19 @@ _NUMBERS = ("value", "spread", "low", "high")
 _COUNTS = ("n", "groups", "members")
 _COLUMNS = tuple(field.name for field in fields(Cell))
 
+_REGIMES = {
+    "beam": "beam search",
+    "greedy": "greedy search",
+    "sample": "sampling",
+    "teacher_forcing": "teacher forcing",
+}
 # Why a cell is absent, by the first part of its key that no cell of the run has.
 _WHY_ABSENT = {
     "task": "task {task} was not run",
     "test_set": "test set {test_set} is not part of this run of {task}",
     "ensemble": "{test_set} was not decoded by {ensemble}",
-    "regime": "{test_set} has no decode of regime {regime}",
-    "hypotheses": "{test_set} has no decode of combination {hypotheses}",
+    "regime": "{test_set} has no decode by {regime}",
+    "hypotheses": "{test_set} has no decode by {hypotheses}",
     "metric": "{metric} was not computed for {test_set}",
     "column": "{column} was not computed for {test_set}",
     "length_norm": "length_norm = {length_norm} is not in the uncertainty grid of this run",
@@ -163,7 +171,13 @@ class CellIndex:
         for name, reason in _WHY_ABSENT.items():
             similar = [known for known in similar if getattr(known, name) == getattr(key, name)]
             if not similar:
-                named = key._replace(test_set=of_set.test_set if of_set else key.test_set)
+                named = key._replace(
+                    task=self.label(key.task),
+                    test_set=of_set.test_set if of_set else key.test_set,
+                    ensemble=ensemble_name(key.ensemble),
+                    regime=_REGIMES.get(key.regime, key.regime),
+                    hypotheses=POSTERIORS.get(key.hypotheses, key.hypotheses),
+                )
                 return reason.format(**named._asdict())
         raise AssertionError(f"{key} is in the index")
 

@@ -14,6 +14,7 @@ from pipeline.report.paper_numbers import TABLE_NUMBERS
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import Artifact
 
+_SYNTHETIC = "SYNTHETIC"
 # One entry of a manifest's `subsets`: name of a column -> text.
 Subset = Mapping[str, str]
 
@@ -68,9 +69,17 @@ def dataset_tables(descriptions: Mapping[str, Mapping[str, Any]], index: CellInd
     for task, description in descriptions.items():
         for number, subset in enumerate(description.get("subsets", ())):
             label = _table_label(task, subset)
-            labels = (index.label(task), *(subset[name] for name in _LAYOUTS[label].labels))
+            labels = (index.label(task), *_labels(subset, _LAYOUTS[label]))
             rows[label].append(_row(task, subset, labels, _LAYOUTS[label], rule=number == 0))
     return [_table(label, rows_of_table) for label, rows_of_table in rows.items() if rows_of_table]
+
+
+def _labels(subset: Subset, layout: _Layout) -> list[str]:
+    """The labels of a subset, which say once that it is synthetic."""
+    labels = [subset[name] for name in layout.labels]
+    if any(f"({_SYNTHETIC})" in label for label in labels):
+        return [label.removeprefix(f"{_SYNTHETIC}: ") for label in labels]
+    return labels
 
 
 def _table_label(task: str, subset: Subset) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, TEXT_MEASURES, Cell
+from pipeline.metrics.cell import COPY_THROUGH, NO_REFERENCE, TEXT_MEASURES, Cell, Key
 from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
+from pipeline.report.ensemble_names import ensemble_name
 from pipeline.report.names import METRICS, decoder_name, measure_header
 from pipeline.report.paper_numbers import is_beyond_paper, paper_columns
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.store import SEARCHES
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES
+from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
 # Metrics that compare a measure with errors or with another test set.
 _DETECTION = {"prr": "Sentence error detection", "roc_auc": "Out-of-domain detection"}
@@ -166,11 +168,17 @@ def _detection_table(
         ]
         rivals = competing(shown)
         for number, key in enumerate(keys):
-            labels = (index.label(task), test_set, *(str(getattr(key, name)) for name in settings))
+            labels = (index.label(task), test_set, *(_shown(key, name) for name in settings))
             of_row = rivals[number * len(measures) : (number + 1) * len(measures)]
             rows.append(Row(labels, tuple(of_row), rule=bool(rows) and number == 0))
     names = ["Task", "Test set", *(_SETTINGS[name] for name in settings)]
     return Table(label, title, measure_header(names, measures, "B"), tuple(rows), (_BEST_OF_SET,))
+
+
+def _shown(key: Key, name: str) -> str:
+    """A part of a key as the label of a row."""
+    value = str(getattr(key, name))
+    return ensemble_name(value) if name == "ensemble" else POSTERIORS.get(value, value)
 
 
 def _is_own_measure(column: str) -> bool:

@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 from pipeline.metrics.cell import COPY_THROUGH, Key
 from pipeline.report.best import BEST_NOTE, competing
 from pipeline.report.cells import CellIndex
+from pipeline.report.ensemble_names import ensemble_name
 from pipeline.report.names import METRICS, measure_header, spans
 from pipeline.report.paper_numbers import PaperCell, PaperTable
 from pipeline.report.table import Heading, Row, Table, TableCell
 
 # These measures do not depend on T and B: they are shown in the first row of a test set only.
 _ONE_PER_TEST_SET = ("xbleu", "xwer", COPY_THROUGH)
+_ONE_ROW_NOTE = (
+    "X-BLEU, X-WER and the copied share depend on neither T nor B: they stand in the first row of "
+    "a test set."
+)
 _HEADINGS = {
     "task": "Task",
     "test_set": "Test set",
@@ -22,12 +27,7 @@ _HEADINGS = {
     "length_norm": "Length norm.",
     "ensemble": "Ensemble",
 }
-_LABELS = {
-    "true": "yes",
-    "false": "no",
-    "random_init": "Random init.",
-    "checkpoint": "Checkpoints",
-}
+_LABELS = {"true": "yes", "false": "no"}
 # The paper's metric -> our own metric that is shown next to it.
 _COMPANION_METRIC = {"bleu": "chrf", "wer_percent": "cer_percent"}
 
@@ -59,6 +59,7 @@ class MeasureLayout:
             rule = bool(rows) and (len(own) > 1 or task != previous_task)
             previous_task = task
             rows += [replace(own[0], rule=rule), *own[1:]]
+        is_left_out = any(cell is None for row in rows for cell in row.cells)
         has_beam = "B" in self.labels or len({key.B for key in paper.keys}) > 1
         return Table(
             label,
@@ -69,7 +70,11 @@ class MeasureLayout:
                 "B" if has_beam else "1",
             ),
             tuple(rows),
-            (BEST_NOTE.format(group="test set"), *self.notes),
+            (
+                BEST_NOTE.format(group="test set"),
+                *self.notes,
+                *([_ONE_ROW_NOTE] if is_left_out else []),
+            ),
         )
 
     def _rows(self, paper: PaperTable, task: str, test_set: str, index: CellIndex) -> list[Row]:
@@ -95,7 +100,11 @@ class MeasureLayout:
         ]
 
     def _row_labels(self, cell: TableCell, index: CellIndex) -> tuple[str, ...]:
-        shown = {"task": index.label(cell.cell.task), "test_set": cell.test_set_label}
+        shown = {
+            "task": index.label(cell.cell.task),
+            "test_set": cell.test_set_label,
+            "ensemble": ensemble_name(cell.cell.ensemble),
+        }
         values = (shown.get(name) or str(getattr(cell.cell, name)) for name in self.labels)
         return tuple(_LABELS.get(value, value) for value in values)
 

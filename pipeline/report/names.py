@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.metrics.cell import COPY_THROUGH, SOURCE_LENGTH
 from pipeline.metrics.main_numbers import COLUMNS, SINGLE
+from pipeline.report.ensemble_names import ensemble_name
 from pipeline.report.table import Heading
 from pipeline.uncertainty.measures_of_sequences import (
     SEQUENCE_MEASURES,
@@ -92,9 +93,9 @@ def short_label(name: str) -> str:
 
 
 def decoder_name(ensemble: str, combination: str, regime: str) -> str:
-    """Return a decoder in words: `random_init PrEx`, `random_init teacher forcing` or `single`."""
+    """Return a decoder in words: `random-init PrEx`, `random-init teacher forcing` or `single`."""
     way = "teacher forcing" if regime == "teacher_forcing" else POSTERIORS.get(combination, "")
-    return f"{ensemble} {way}".strip()
+    return f"{ensemble_name(ensemble)} {way}".strip()
 
 
 def number_title(name: str) -> str:

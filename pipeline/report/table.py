@@ -9,6 +9,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.cell import RUN_SEPARATOR, Cell
 from pipeline.metrics.training_runs import is_training_run
 from pipeline.quality.transcripts import compares_words
+from pipeline.report.ensemble_names import ensemble_name, member_names
 
 _WORDS_NOTE = (
     "WER, CER, X-WER and errors of tokens compare lower-case words of letters, digits and "
@@ -149,7 +150,7 @@ class Table:
         of_test_set: dict[str, list[Cell]] = {}
         for cell in cells:
             if cell.data:
-                name = f"{cell.test_set} ({cell.task}): {cell.data}."
+                name = f"{cell.test_set} ({cell.task_label or cell.task}): {cell.data}."
                 of_test_set.setdefault(name, []).append(cell)
         data = [f"{name}{_sizes(own)}" for name, own in of_test_set.items()]
         words = [_WORDS_NOTE] if any(map(compares_words, self.signatures)) else []
@@ -185,17 +186,19 @@ def _training_runs(cells: Sequence[Cell]) -> Iterator[str]:
     of_task: dict[str, dict[str, tuple[str, int]]] = {}
     for cell in cells:
         if cell.runs:
-            of_task.setdefault(cell.task, {})[cell.ensemble] = cell.runs, cell.members
+            of_ensemble = of_task.setdefault(cell.task_label or cell.task, {})
+            of_ensemble[cell.ensemble] = cell.runs, cell.members
     for task, of_ensemble in of_task.items():
-        members = ", ".join(f"{name} {n}" for name, (_, n) in of_ensemble.items())
+        members = ", ".join(f"{ensemble_name(name)} {n}" for name, (_, n) in of_ensemble.items())
         by_runs: dict[str, list[str]] = {}
         for name, (runs, _) in of_ensemble.items():
-            by_runs.setdefault(runs.replace(RUN_SEPARATOR, ", "), []).append(name)
+            by_runs.setdefault(runs, []).append(ensemble_name(name))
+        in_words = {runs: member_names(runs.split(RUN_SEPARATOR)) for runs in by_runs}
         runs = "; ".join(
-            f"{', '.join(names)}: {runs}" if len(by_runs) > 1 else runs
+            f"{', '.join(names)}: {in_words[runs]}" if len(by_runs) > 1 else in_words[runs]
             for runs, names in by_runs.items()
         )
-        of_all = (run for joined in by_runs for run in joined.split(", "))
+        of_all = (run for joined in by_runs for run in joined.split(RUN_SEPARATOR))
         title = "Training runs" if all(map(is_training_run, of_all)) else "Models"
         differ = f" (not the same {title.split()[-1].lower()} in all rows)"
         yield f"{title} ({task}){differ if len(by_runs) > 1 else ''}: {runs}. Members: {members}."

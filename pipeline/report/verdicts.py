@@ -16,6 +16,7 @@ from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import DOES_NOT_HOLD, HOLDS, UNDECIDED, Claim, Side, Verdict
+from pipeline.report.ensemble_names import member_names
 from pipeline.report.paper_numbers import FAMILIES, is_beyond_paper, paper_cells
 
 _log = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ class _Judge:
             others = [] if claim.test_sets else self._beyond_paper(task, keys)
             for chosen in filter(None, (of_paper, others)):
                 label = self._index.label(task)
-                if of_paper and chosen is others:
+                if task in FAMILIES and chosen is others:
                     label += ", further test sets"
                 verdicts.append(self._verdict(name, claim, label, chosen))
         return verdicts
@@ -232,6 +233,7 @@ def _decided(verdict: Verdict, differences: Sequence[_Difference]) -> Verdict:
     if not compared:
         compared, kind = mean.replicates, _OWN_RUNS
     n_agree = sum(value * mean.value > 0 for value in compared.values())
+    agreement = f"{n_agree} of {len(compared)} {kind} agree" if compared else "one ensemble"
     reasons = [f"left out: {verdict.reason}"] if verdict.reason else []
     reasons += dict.fromkeys(difference.unlike for difference in differences if difference.unlike)
     if interval.reason:
@@ -241,7 +243,7 @@ def _decided(verdict: Verdict, differences: Sequence[_Difference]) -> Verdict:
         if interval.low <= 0 <= interval.high:
             reasons.insert(0, "the interval includes 0")
         elif n_agree < len(compared):
-            reasons.insert(0, f"runs disagree ({n_agree} of {len(compared)})")
+            reasons.insert(0, f"only {agreement}")
         else:
             decision = HOLDS if interval.low > 0 else DOES_NOT_HOLD
     return replace(
@@ -255,7 +257,7 @@ def _decided(verdict: Verdict, differences: Sequence[_Difference]) -> Verdict:
         n_contradicting=sum(own.high is not None and own.high < 0 for own in intervals),
         n_run=len(compared),
         n_run_agreeing=n_agree,
-        compared=f"{n_agree} of {len(compared)} {kind} agree" if compared else "one ensemble",
+        compared=agreement,
         reason="; ".join(reasons),
         cells=tuple(cell.key for cell in mean.cells),
     )
@@ -333,7 +335,7 @@ def _unlike(better: _Number, worse: _Number) -> str:
     """Which training runs or numbers of members the sides do not share; empty if they share all."""
     unlike = []
     if better.cells and worse.cells and better.runs != worse.runs:
-        sides = (", ".join(sorted(side.runs)) for side in (better, worse))
+        sides = (member_names(sorted(side.runs)) for side in (better, worse))
         unlike.append(f"the sides use different training runs ({' against '.join(sides)})")
     members = better.members | worse.members
     if 1 not in members and len(members) > 1:

@@ -191,7 +191,7 @@ def test_tables_show_every_measure_and_the_mean_of_every_system(run: ScoredRun) 
     frame = read_cells([run.root / "metrics" / "nmt_ende" / "cells.csv"])
     table = measures_and_scores(frame)
     assert [row.labels[:4] for row in table.rows] == [
-        ("EN-DE", SET, "random_init PrEx", "comet")
+        ("EN-DE", SET, "random-init PrEx", "comet")
     ] * 6
     first = {row.labels[4]: row.cells for row in table.rows}["PrEx total H, S-IW"]
     values = [cell.cell.value for cell in first if cell is not None]
@@ -200,7 +200,7 @@ def test_tables_show_every_measure_and_the_mean_of_every_system(run: ScoredRun) 
     assert values == [pytest.approx(float(cells[*key, name]["value"])) for name in names]
     means = mean_scores(frame)
     assert {row.labels[2] for row in means.rows} == {
-        "random_init PrEx",
+        "random-init PrEx",
         "single",
         "checkpoint_average",
     }

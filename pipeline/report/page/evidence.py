@@ -59,23 +59,32 @@ def _finding(verdict: Verdict, index: CellIndex) -> Finding:
         verdict.label,
         verdict.verdict,
         verdict.difference,
-        [text for text in (_sets(verdict), verdict.compared, verdict.reason) if text],
+        _remarks(verdict),
         [(_name(cell), TableCell(cell)) for cell in cells],
     )
 
 
+def _remarks(verdict: Verdict) -> list[str]:
+    """The test sets, the training runs, and the reason, which may be that the runs disagree."""
+    is_in_reason = verdict.compared in verdict.reason
+    texts = (_sets(verdict), "" if is_in_reason else verdict.compared, verdict.reason)
+    return [text[0].upper() + text[1:] for text in texts if text]
+
+
 def _sets(verdict: Verdict) -> str:
-    if verdict.n_set == 0:
-        return ""
-    sets = f"test set{'s' if verdict.n_set > 1 else ''} ({', '.join(verdict.test_sets)})"
+    """The compared test sets, and how many of several support the claim by themselves."""
+    names = ", ".join(verdict.test_sets)
+    if verdict.n_set < 2:
+        return f"test set: {names}" if names else ""
     n_for, n_against = verdict.n_supporting, verdict.n_contradicting
-    supporting = f"{n_for} of {verdict.n_set} {sets} support{'s' if n_for == 1 else ''} the claim"
-    contradicting = f" and {n_against} contradict{'s' if n_against == 1 else ''} it"
-    return f"Each by itself, {supporting}{contradicting if n_against else ''}"
+    alone = f"{n_for} support{'s' if n_for == 1 else ''} the claim"
+    if n_against:
+        alone += f" and {n_against} contradict{'s' if n_against == 1 else ''} it"
+    return f"mean of {verdict.n_set} test sets ({names}): taken alone, {alone}"
 
 
 def _name(cell: Cell) -> str:
-    """Return `help, random_init PrEx: PRR of PrEx total H, S-IW, B = 5, T = 10`, for example."""
+    """Return `help, random-init PrEx: PRR of PrEx total H, S-IW, B = 5, T = 10`, for example."""
     decoder = decoder_name(cell.ensemble, cell.hypotheses, cell.regime)
     number = metric_label(cell.metric)
     if cell.column not in ("", cell.metric):

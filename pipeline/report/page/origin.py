@@ -10,6 +10,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
+from pipeline.report.ensemble_names import member_names
 from pipeline.report.paper_numbers import SYSTEMS
 from pipeline.run.files import read_json
 
@@ -57,7 +58,7 @@ def facts(origin: Origin, task: str, decodes: Path, members: Sequence[str]) -> l
     """
     ours = dict(_facts(origin.descriptions.get(task, {}), _ensembles(decodes)))
     if members:
-        ours.setdefault("Members", f"{len(members)}: {', '.join(members)}")
+        ours.setdefault("Members", f"{len(members)}: {member_names(members)}")
     of_paper = _facts_of_paper(task)
     return [Fact(name, value, of_paper.get(name, "")) for name, value in ours.items()]
 
@@ -125,12 +126,15 @@ def _facts(
     dates = sorted(package["date"] for package in packages if package.get("date"))
     if dates:
         yield "Date of the data", f"{dates[-1]} (newest of {len(dates)} packages)"
+    elif packages:
+        yield "Date of the data", "not recorded"
     elif description:
-        yield "Date of the data", "not recorded"  # files of the user, not packages
+        names = dict.fromkeys(subset["dataset"] for subset in description.get("subsets", ()))
+        yield "Date of the data", f"none, since it is from files: {', '.join(names)}"
     if not ensembles:
         return
     members = ensembles[0]["members"]
-    names = ", ".join(member["name"] for member in members)
+    names = member_names(member["name"] for member in members)
     yield "Members", f"{len(members)} ({_words(ensembles[0]['kind'])}): {names}"
     if parameters := _range(member.get("parameters") for member in members):
         yield "Size of a member", f"{parameters} parameters"

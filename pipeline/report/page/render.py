@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from pipeline.report.cells import CellIndex
 from pipeline.report.claims import Verdict
+from pipeline.report.page.anchors import slug, unique_anchors
 from pipeline.report.page.browse import BrowsableSet, TaskFolders, browsable_sets, json_text
 from pipeline.report.page.evidence import claim_groups
 from pipeline.report.page.origin import COPIES, Origin, comparison, facts, versions
@@ -124,6 +125,7 @@ def write_page(path: Path, content: PageContent) -> None:
             claims=claim_groups(content.claims, index),
             verdicts=Counter(verdict.verdict for verdict in content.claims),
             cards=_cards(content.tasks, index),
+            figures=_anchored(content.figures),
             signatures=signature_parts(content.tables),
             style=Markup(style),
             script=Markup(script),
@@ -152,6 +154,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _anchored(figures: Sequence[PageFigure]) -> list[tuple[str, PageFigure]]:
+    """The figures with the anchors to link to."""
+    anchors = unique_anchors([f"figure-{slug(figure.title)}" for figure in figures])
+    return list(zip(anchors, figures, strict=True))
 
 
 def _members(sets: Sequence[BrowsableSet], task: str) -> list[str]:

@@ -23,7 +23,7 @@ _DISABLED_MARKDOWN = ("link", "image", "autolink", "emphasis", "html_inline", "h
 _DEEPEST_HEADING = 6
 # Blocks of a card whose texts may be in any language.
 _TEXT_BLOCKS = ("heading_open", "paragraph_open", "list_item_open", "th_open", "td_open")
-_SYNTHETIC = "synthetic"
+_SYNTHETIC = "SYNTHETIC"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,12 @@ class SetSummary:
     @property
     def synthetic(self) -> bool:
         """Whether the description of the corpus says that it is synthetic."""
-        return _SYNTHETIC in self.corpus.lower()
+        return _SYNTHETIC.lower() in self.corpus.lower()
+
+    @property
+    def description(self) -> str:
+        """The corpus without the mark that `synthetic` stands for."""
+        return self.corpus.replace(f" ({_SYNTHETIC})", "")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pipeline.metrics.measure_files import (
     read_measures,
 )
 from pipeline.quality.registry import Quality
+from pipeline.report.ensemble_names import member_name
 from pipeline.store import Flag, Store
 from pipeline.uncertainty.measures_of_tokens import POSTERIORS
 
@@ -64,7 +65,7 @@ def sentence_data(
             "temperature": measures.temperature,
             "length_norm": measures.length_norm,
         },
-        "members": store.members,
+        "members": [member_name(name) for name in store.members],
         "source": [str(text) for text in store.read("/sentence/source", 0, n_sentence)],
         "reference": references,
         "flags": [_flag_names(int(flags)) for flags in store.flag[:n_sentence]],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.report.page.anchors import slug, unique_anchors
 from pipeline.report.table import Row, Table, TableCell
 
 _TASK = "Task"
@@ -53,10 +53,10 @@ class ShownTable:
 
 def shown_table(table: Table) -> ShownTable:
     """The table with anchors, which are unique on the page if the names of tables are."""
-    name = _slug(table.name)
+    name = slug(table.name)
     labelled = _with_one_label(table)
     labels = [_label(table, row) for row in table.rows]
-    anchors = _unique([f"row-{name}-{_slug(' '.join(row.labels))}" for row in table.rows])
+    anchors = unique_anchors([f"row-{name}-{slug(' '.join(row.labels))}" for row in table.rows])
     rows = [
         ShownRow(anchor, label, detail, row.cells, row.rule)
         for anchor, (label, detail), row in zip(anchors, labels, table.rows, strict=True)
@@ -111,15 +111,15 @@ def _header(headings: _Headings, prefix: str) -> list[list[HeaderCell]]:
             for covered in range(column, column + span):
                 names[covered] = f"{names.get(covered, '')} {text}"
             is_last = span == 1 and depth + below == len(grid) and text
-            anchor = f"{prefix}-{_slug(names[column])}" if is_last else ""
+            anchor = f"{prefix}-{slug(names[column])}" if is_last else ""
             cells.append(HeaderCell(text, span, below, anchor))
         rows.append(cells)
-    return _with_unique_anchors(rows)
+    return _with_anchors(rows)
 
 
-def _with_unique_anchors(rows: list[list[HeaderCell]]) -> list[list[HeaderCell]]:
+def _with_anchors(rows: list[list[HeaderCell]]) -> list[list[HeaderCell]]:
     cells = [cell for row in rows for cell in row]
-    anchors = iter(_unique([cell.anchor for cell in cells]))
+    anchors = iter(unique_anchors([cell.anchor for cell in cells]))
     return [
         [HeaderCell(cell.text, cell.columns, cell.rows, next(anchors)) for cell in row]
         for row in rows
@@ -133,18 +133,3 @@ def _by_column(row: list[tuple[str, int]]) -> dict[int, tuple[str, int]]:
         by_column[column] = text, span
         column += span
     return by_column
-
-
-def _slug(text: str) -> str:
-    """The text as part of an anchor: lower-case letters and digits joined by hyphens."""
-    return re.sub(r"[\W_]+", "-", text.lower()).strip("-")
-
-
-def _unique(anchors: Sequence[str]) -> list[str]:
-    """The anchors, of which repeated ones get a number; empty ones stay empty."""
-    seen: dict[str, int] = {}
-    unique = []
-    for anchor in anchors:
-        seen[anchor] = seen.get(anchor, 0) + 1
-        unique.append(anchor if seen[anchor] == 1 or not anchor else f"{anchor}-{seen[anchor]}")
-    return unique

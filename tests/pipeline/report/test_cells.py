@@ -40,8 +40,8 @@ def test_cells_are_found_under_the_other_names_of_a_test_set(frame_of):
         ({"task": "asr"}, "task asr was not run"),
         ({"test_set": "LTC"}, "test set LTC is not part of this run of nmt_ende"),
         ({"ensemble": "checkpoint"}, "newstest14 was not decoded by checkpoint"),
-        ({"regime": "sample"}, "newstest14 has no decode of regime sample"),
-        ({"hypotheses": "expr"}, "newstest14 has no decode of combination expr"),
+        ({"regime": "sample"}, "newstest14 has no decode by sampling"),
+        ({"hypotheses": "expr"}, "newstest14 has no decode by ExPr"),
         ({"metric": "prr"}, "prr was not computed for newstest14"),
         ({"column": "xwer"}, "xwer was not computed for newstest14"),
         ({"length_norm": "false"}, "length_norm = false is not in the uncertainty grid"),
@@ -72,7 +72,7 @@ def test_single_members_never_stand_in_for_checkpoint_averages(frame_of):
     average = CellIndex(frame_of(single)).cell(single.key._replace(ensemble="checkpoint_average"))
     assert (average.value, average.reason) == (
         None,
-        "newstest14 was not decoded by checkpoint_average",
+        "newstest14 was not decoded by checkpoint average",
     )
 
 

@@ -31,7 +31,16 @@ SPEECH = {
 }
 
 LABELLED = Cell("nmt_ende", "help", "-", "-", "beam", value=1.0, task_label="EN-DE")
+SPOKEN = SPEECH | {"dataset": "commands (SYNTHETIC)", "domain": "SYNTHETIC: read aloud"}
 INDEX = CellIndex(pd.DataFrame([asdict(LABELLED)]))
+
+
+def test_a_row_says_once_that_its_data_is_synthetic() -> None:
+    (table,) = dataset_tables({"asr": {"subsets": [SPOKEN, SPEECH]}}, INDEX)
+    assert [row.labels[1:] for row in table.rows] == [
+        ("commands (SYNTHETIC)", "C-FR", "read aloud"),
+        ("prompts_fr", "C-FR", "telephone"),
+    ]
 
 
 def test_one_row_per_subset_and_language() -> None:

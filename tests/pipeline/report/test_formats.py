@@ -39,7 +39,7 @@ def test_markdown_shows_interval_paper_and_reason(table):
     assert "- (a) 50 % & no\\_reference" in lines
     assert "- Signature: sig:nwt14" in lines
     data = next(line for line in lines if line.startswith("- newstest14 "))
-    assert data.startswith("- newstest14 (nmt\\_ende): corpus of nwt14. Cells use ")
+    assert data.startswith("- newstest14 (EN-DE): corpus of nwt14. Cells use ")
 
 
 def test_markdown_without_the_papers_numbers(table):

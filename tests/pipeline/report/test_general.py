@@ -51,13 +51,13 @@ def test_performance_has_quality_nll_and_own_metrics_of_each_model(frame_of: Mak
     assert any("metrics.extra_metrics have no interval" in note for note in table.notes)
     assert shown(table) == {
         ("EN-ES", "news", "single"): [20.0, None, None],
-        ("EN-ES", "news", "random_init PrEx"): [22.0, 1.5, 7.0],
-        ("EN-ES", "talks", "random_init PrEx"): [10.0, None, None],
+        ("EN-ES", "news", "random-init PrEx"): [22.0, 1.5, 7.0],
+        ("EN-ES", "talks", "random-init PrEx"): [10.0, None, None],
     }
     assert list(table.reasons) == [
-        "news has no decode of regime teacher_forcing",
+        "news has no decode by teacher forcing",
         "my_metric was not computed for news",
-        "talks has no decode of regime teacher_forcing",
+        "talks has no decode by teacher forcing",
         "my_metric was not computed for talks",
     ]
 
@@ -96,8 +96,8 @@ def test_own_measures_are_shown_for_every_test_set_and_setting(frame_of: MakeFra
     )
     assert [heading.text for heading in table.header[0]][-1] == "mine"
     assert shown(table) == {
-        ("nmt_ende", "help", "random_init PrEx", "Sentence error detection", "", "1", "yes"): [30],
-        ("EN-ES", "news", "random_init PrEx", "Out-of-domain detection", "2", "5", "no"): [60],
+        ("nmt_ende", "help", "random-init PrEx", "Sentence error detection", "", "1", "yes"): [30],
+        ("EN-ES", "news", "random-init PrEx", "Out-of-domain detection", "2", "5", "no"): [60],
     }
 
 

@@ -9,6 +9,7 @@ from pipeline.report.best import mark_best
 from pipeline.report.beyond import tables_beyond_paper
 from pipeline.report.cells import CellIndex
 from pipeline.report.dataset_tables import dataset_tables
+from pipeline.report.ensemble_names import ensemble_name
 from pipeline.report.paper_numbers import TABLE_NUMBERS, paper_cells
 from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Table
@@ -144,8 +145,8 @@ def test_each_kind_of_ensemble_has_its_own_rows(table_of, like_paper):
     table = table_of(KINDS, *cells)
     assert [{shown.cell.reason for shown in row.cells} for row in table.rows] == [
         {
-            "newstest14 was not decoded by checkpoint_average",
-            "MED was not decoded by checkpoint_average",
+            "newstest14 was not decoded by checkpoint average",
+            "MED was not decoded by checkpoint average",
         },
         {"newstest14 was not decoded by checkpoint", "MED was not decoded by checkpoint"},
         {""},
@@ -166,24 +167,24 @@ def test_every_table_tells_whether_its_rows_use_the_same_training_runs(table_of,
     cells = like_paper(label, "nmt_ende", "nmt_enfr", "asr")
     alike = table_of(label, *map(_with_runs, cells))
     for cell in (shown.cell for shown in alike.cells if shown.cell.value is not None):
-        (note,) = [note for note in alike.footnotes if f"Training runs ({cell.task})" in note]
-        assert note.startswith(f"Training runs ({cell.task}): seed_1, seed_2. Members: ")
-        assert f"{cell.ensemble} {cell.members}" in note
+        (note,) = [note for note in alike.footnotes if f"Training runs ({cell.task_label})" in note]
+        assert note.startswith(f"Training runs ({cell.task_label}): seed 1, seed 2. Members: ")
+        assert f"{ensemble_name(cell.ensemble)} {cell.members}" in note
     changed = {"random_init": ("seed_3", 1)}
     unlike = table_of(label, *(_with_runs(cell, **changed) for cell in cells))
-    for task in {shown.cell.task for shown in unlike.cells if shown.cell.value is not None}:
-        own = [shown.cell for shown in unlike.cells if shown.cell.task == task]
+    for task in {shown.cell.task_label for shown in unlike.cells if shown.cell.value is not None}:
+        own = [shown.cell for shown in unlike.cells if shown.cell.task_label == task]
         differ = len({cell.runs for cell in own if cell.value is not None}) > 1
         (note,) = [note for note in unlike.footnotes if f"Training runs ({task})" in note]
         assert ("(not the same runs in all rows)" in note) == differ
-        assert ("seed_1, seed_2" in note and "seed_3" in note) == differ
+        assert ("seed 1, seed 2" in note and "seed 3" in note) == differ
 
 
 def test_models_that_were_not_trained_here_are_not_called_training_runs(table_of, like_paper):
     (label, *_) = LAYOUTS
     cells = [replace(cell, runs="run1/a;run2/a", members=2) for cell in like_paper(label, "asr")]
     notes = " ".join(table_of(label, *cells).footnotes)
-    assert "Models (asr): run1/a, run2/a. Members: " in notes
+    assert "Models (ASR): run1/a, run2/a. Members: " in notes
     assert "Training runs" not in notes
 
 
@@ -210,8 +211,8 @@ def test_missing_ood_test_sets_have_reasons(table_of, like_paper):
     ]
     absent = {cell.cell.reason for cell in of_paper(table) if cell.cell.value is None}
     assert absent == {
-        "test set LTC is not part of this run of nmt_ende",
-        "test set L-FR is not part of this run of nmt_ende",
+        "test set LTC is not part of this run of EN-DE",
+        "test set L-FR is not part of this run of EN-DE",
     }
 
 
@@ -221,6 +222,7 @@ def test_the_copied_share_is_shown_once_per_test_set(table_of, like_paper):
     table = table_of(OOD, *ours, *{cell.key: cell for cell in copied}.values())
     last = [row.cells[-1] for row in table.rows]
     assert [cell.cell.value if cell else None for cell in last] == [99.9, None] * 4
+    assert any("depend on neither T nor B" in note for note in table.notes)
     assert not any(cell.best for cell in last if cell)
     assert table.header[0][-1].text == "Beyond the paper"
 

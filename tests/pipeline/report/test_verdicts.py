@@ -80,7 +80,7 @@ def test_runs_that_disagree_leave_a_claim_undecided(frame_of: MakeFrame) -> None
     assert verdict.low is not None
     assert verdict.low > 0
     assert verdict.verdict == "undecided"
-    assert verdict.reason.startswith("runs disagree (1 of 2)")
+    assert verdict.reason.startswith("only 1 of 2 training runs agree")
     assert verdict.compared == "1 of 2 training runs agree"
 
 
@@ -103,7 +103,7 @@ def test_one_ensemble_is_compared_with_each_replicate_of_the_other_side(
         nll("checkpoint", 1.5): each(1.2, 1.6, 1.6, 1.6),
     }
     verdict = judged(frame_of, "random_init_beats_checkpoints_nll", pair)
-    assert verdict.reason.startswith("runs disagree (3 of 4)")
+    assert verdict.reason.startswith("only 3 of 4 training runs agree")
 
 
 def test_ensembles_without_one_run_are_compared_with_the_members_of_their_runs(
@@ -131,7 +131,7 @@ def test_two_measures_are_compared_in_the_same_subsets(frame_of: MakeFrame) -> N
         prr("prex_entropy_c", 45.0): {ALL: 45.0, three: 44.0, other: 41.0},
     }
     verdict = judged(frame_of, claim, pair, noise=1)
-    assert verdict.reason == "runs disagree (1 of 2)"
+    assert verdict.reason == "only 1 of 2 ensembles, each without one training run, agree"
     alone = {cell: {ALL: cell.value or 0.0} for cell in pair}
     verdict = judged(frame_of, claim, alone, noise=1)
     assert (verdict.verdict, verdict.n_run, verdict.compared) == ("holds", 0, "one ensemble")
@@ -140,7 +140,7 @@ def test_two_measures_are_compared_in_the_same_subsets(frame_of: MakeFrame) -> N
 def test_a_constant_is_compared_with_every_replicate(frame_of: MakeFrame) -> None:
     claim = Claim("x", "", PRR, ("prr",), 50.0, Side(("prex_entropy_s",)))
     pair = {prr("prex_entropy_s", 45.0): {"seed_1": 44.0, "seed_2": 51.0}}
-    assert judged(frame_of, claim, pair).reason == "runs disagree (1 of 2)"
+    assert judged(frame_of, claim, pair).reason == "only 1 of 2 training runs agree"
 
 
 def test_the_best_column_is_chosen_once(frame_of: MakeFrame) -> None:
@@ -262,6 +262,19 @@ def test_test_sets_that_the_paper_lacks_are_judged_by_themselves(frame_of: MakeF
     assert further.label == "EN-DE, further test sets"
     assert (further.test_sets, further.value) == (("typos",), -10.0)
     assert further.verdict == "does not hold"
+
+
+def test_a_task_of_the_paper_that_its_table_lacks_is_judged_on_further_test_sets(
+    frame_of: MakeFrame,
+) -> None:
+    only_ende = ("apn-tab:sequence-error-detection-noln",)
+    claim = Claim("x", "", only_ende, ("prr",), Side(("prex_entropy_s",)), Side(("prex_rmi_s",)))
+    named = {"task": "nmt_enfr", "task_label": "EN-FR", "family": "translation", "roles": ""}
+    pair = {
+        replace(prr(column, value), test_set="typos", **named): {ALL: value}  # type: ignore[arg-type]
+        for column, value in (("prex_entropy_s", 60.0), ("prex_rmi_s", 50.0))
+    }
+    assert judged(frame_of, claim, pair, noise=1).label == "EN-FR, further test sets"
 
 
 def test_claims_about_some_of_the_papers_sets_are_not_tested_on_others(

@@ -2,6 +2,6 @@
 
 const wideTables = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);
+    target.classList.toggle("wide", target.scrollWidth > target.clientWidth);
   }
 });

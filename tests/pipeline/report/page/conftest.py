@@ -35,7 +35,7 @@ HOSTILE = [
     f"{RIGHT_TO_LEFT} </script> 12",
     f"\x01 \x7f \x85 \u2028 \ufffe \U0001f469\u200d\U0001f467 {LONG_WORD}",
 ]
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="60"><path d="M0 60L90 0"/></svg>'
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="60"><path d="M0 60L90 0"/></svg>'
 WriteResults = Callable[..., PageContent]
 
 

@@ -87,7 +87,7 @@ def test_one_decode_per_test_set_and_none_of_single_members(write_results: Write
         (browsable.test_set, browsable.decoded_by)
         for browsable in browse(write_results(n_sentence=4))
     ]
-    assert chosen == [("newstest14", "random_init PrEx"), ("PRM", "random_init PrEx")]
+    assert chosen == [("newstest14", "random-init PrEx"), ("PRM", "random-init PrEx")]
 
 
 def test_tokens_are_shown_by_id_without_a_dictionary(write_results: WriteResults) -> None:

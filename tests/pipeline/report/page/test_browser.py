@@ -97,7 +97,7 @@ def test_sentences_are_filtered_by_text_measure_and_error(page: Page) -> None:
 def test_selecting_another_test_set_shows_its_sentences(page: Page) -> None:
     page.select_option("#set", label="nmt_ende: PRM")
     page.get_by_text("No scatter plot: this test set has no references").wait_for()
-    assert "random_init PrEx (seed_1, seed_2, seed_3)" in (page.text_content("#decode") or "")
+    assert "random-init PrEx (seed 1, seed 2, seed 3)" in (page.text_content("#decode") or "")
     page.locator("#list > li > button").first.click()
     assert page.locator(".detail:not([hidden]) dd.absent").text_content() == "none"
 
@@ -114,14 +114,14 @@ def test_an_opened_sentence_shows_n_best_list_tokens_and_members(page: Page) -> 
     first, after = data["token_offset"][7:9]
     tokens = detail.locator(".token")
     assert tokens.count() == after - first
-    assert detail.locator(".members dt").all_text_contents() == ["seed_1", "seed_2", "seed_3"]
+    assert detail.locator(".members dt").all_text_contents() == ["seed 1", "seed 2", "seed 3"]
     tokens.first.focus()
     page.keyboard.press("ArrowRight")
     total = f"H {data['total'][first + 1]:.3f}"
     assert total in (detail.locator(".readout p").text_content() or "")
     assert total in (tokens.nth(1).get_attribute("aria-label") or "")
     detail.get_by_text("All numbers per token").click()
-    detail.get_by_role("columnheader", name="ln P, seed_3").wait_for()
+    detail.get_by_role("columnheader", name="ln P, seed 3").wait_for()
     assert detail.locator("table").nth(1).locator("tbody tr").count() == after - first
     detail.get_by_text("All measures of this sentence").click()
     detail.get_by_role("rowheader", name="PrEx knowledge M, S-IW").wait_for()

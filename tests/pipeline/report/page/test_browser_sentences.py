@@ -195,7 +195,7 @@ def test_a_claim_opens_to_the_numbers_behind_it(page: Page, address: str) -> Non
     page.locator("#claim-c summary").click()
     assert page.locator("#claim-c .numbers tbody tr").all_text_contents() == [
         "newstest14, single: BLEU17.2 ± 0.6 [15.3, 19.1] n\u00a0=\u00a060",
-        "newstest14, random_init PrEx: BLEU20.7 [18.4, 23.0]",
+        "newstest14, random-init PrEx: BLEU20.7 [18.4, 23.0]",
     ]
 
 

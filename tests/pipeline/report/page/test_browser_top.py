@@ -47,6 +47,16 @@ def wide_table() -> Table:
     return Table("tab:ood-detection", "Detection: ROC-AUC in %", header, tuple(rows), number=4)
 
 
+def grouped_table() -> Table:
+    """A table with a group of several columns and one of a single column, whose cell it lacks."""
+    cell = TableCell(Cell("nmt_ende", "newstest14", "random_init", "prex", "beam", value=10.0))
+    header = (
+        (Heading("Test set"), Heading("PrEx, total"), Heading("Beyond the paper")),
+        (Heading(""), Heading("H"), Heading("Copied share")),
+    )
+    return Table("beyond:group", "Groups", header, (Row(("help",), (cell, None)),))
+
+
 def empty_table() -> Table:
     cell = TableCell(Cell("nmt_ende", "MED", "single", "-", "beam", reason="MED was not decoded"))
     header = ((Heading("Model"), Heading("BLEU")),)
@@ -60,7 +70,7 @@ def address(write_results: WriteResults, tmp_path_factory: pytest.TempPathFactor
     card.write_text(CARD, encoding="utf-8")
     content = replace(
         content,
-        tables=[*content.tables, wide_table(), empty_table()],
+        tables=[*content.tables, wide_table(), grouped_table(), empty_table()],
         tasks=[replace(task, data_card=card) for task in content.tasks],
         origin=Origin(
             "demo", "program 1.2, commit abc", {"nmt_ende": {"subsets": [TRAIN, COPIES]}}
@@ -95,7 +105,7 @@ def test_the_head_says_what_made_the_page_and_how_it_compares(
             "WMT'17: 4,500,000 sentences",
             "copies of the target side (SYNTHETIC): 575 sentences",
             "Members learn to copy a source in their target language well only if",
-            "3: seed_1, seed_2, seed_3",
+            "3: seed 1, seed 2, seed 3",
             "program 1.2, commit abc",
             "Python 3.",
         ):
@@ -117,10 +127,11 @@ def test_tables_have_numbers_and_an_empty_one_is_a_sentence(
 ) -> None:
     with opened(chromium, address) as page:
         titles = page.locator("#tables h3").all_inner_texts()
-        assert titles == ["BLEU <of> all #", "Table 4. Detection: ROC-AUC in % #"]
+        assert titles == ["BLEU <of> all #", "Table 4. Detection: ROC-AUC in % #", "Groups #"]
         assert page.locator("#tables .contents a").all_inner_texts() == [
             "BLEU <of> all",
             "Table 4. Detection: ROC-AUC in %",
+            "Groups",
         ]
         assert "tab:" not in page.inner_text("#tables")
         reason = page.locator("#tables > .reason").inner_text()
@@ -163,6 +174,56 @@ def test_the_width_of_the_screen_is_used_and_nothing_is_cut(
             }).map(one => one.outerHTML.slice(0, 80))"""
         )
         assert cut == []
+
+
+def test_a_table_that_is_hardly_too_wide_has_a_cue_and_a_shadow(
+    chromium: Browser, address: str
+) -> None:
+    with opened(chromium, address) as page:
+        box = page.locator("#table-tab-bleu .scroll")
+        overflow = "box => box.scrollWidth - box.clientWidth"
+        box.evaluate("box => { box.style.width = '0'; }")
+        box.evaluate("box => { box.style.width = `${box.scrollWidth - 1}px`; }")
+        assert box.evaluate(overflow) == 1
+        page.locator("#table-tab-bleu .scroll.wide").wait_for()
+        # The cover that hides the shadow at the end is no wider than the shadow.
+        sizes = box.evaluate("box => getComputedStyle(box).backgroundSize").split(", ")
+        assert len(set(sizes)) == 1
+
+
+def test_a_group_of_one_column_does_not_make_the_header_higher(
+    chromium: Browser, address: str
+) -> None:
+    with opened(chromium, address) as page:
+        group = page.get_by_text("Beyond the paper", exact=True)
+        other = page.get_by_text("PrEx, total", exact=True)
+        heights = [one.evaluate("cell => cell.offsetHeight") for one in (group, other)]
+        assert heights[0] == heights[1] < 40
+
+
+def test_a_number_that_a_table_does_not_have_is_a_dash(chromium: Browser, address: str) -> None:
+    with opened(chromium, address) as page:
+        texts = page.locator("#table-beyond-group tbody td").all_inner_texts()
+        assert [text.split() for text in texts] == [["10.0"], ["\u2013"]]
+        assert "A dash marks a number that a table does not have." in page.inner_text("#tables")
+
+
+def test_figures_are_listed_and_readable_on_a_phone(chromium: Browser, address: str) -> None:
+    for width in WIDTHS.values():
+        with opened(chromium, address, width) as page:
+            links = page.locator("#figures .contents a")
+            assert links.all_inner_texts() == ["Rejection curve", "Ablation"]
+            links.first.click()
+            assert page.url.endswith("#figure-rejection-curve")
+            figure = page.locator("figure:target img")
+            own = figure.evaluate("image => image.naturalWidth")
+            assert own > WIDTHS["phone"]
+            shown = figure.bounding_box()
+            assert shown is not None
+            assert shown["width"] >= own  # with padding and border
+            cue = page.locator("figure:target .scroll.wide").count()
+            assert cue == (1 if width == WIDTHS["phone"] else 0)
+            assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_rows_and_columns_can_be_linked_to(chromium: Browser, address: str) -> None:

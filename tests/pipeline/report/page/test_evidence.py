@@ -31,11 +31,23 @@ def test_verdicts_are_grouped_by_claim() -> None:
     assert [finding.task for finding in first.findings] == ["EN-DE", "ASR"]
     assert first.findings[0].difference == "0.250 [0.100, 0.400] nats per token"
     assert first.findings[0].remarks == [
-        "Each by itself, 1 of 2 test sets (a, b) supports the claim"
+        "Mean of 2 test sets (a, b): taken alone, 1 supports the claim"
     ]
     assert first.findings[1].difference == ""
-    assert first.findings[1].remarks == ["task asr was not run"]
+    assert first.findings[1].remarks == ["Task asr was not run"]
     assert second.name == "d"
+
+
+def test_a_verdict_says_once_whether_training_runs_agree() -> None:
+    agreement = "3 of 4 training runs agree"
+    empty = CellIndex(pd.DataFrame(columns=[field.name for field in fields(Cell)]))
+    holds = Verdict("c", CLAIM, "nmt_ende", "holds", "EN-DE", ("a",), n_set=1, compared=agreement)
+    undecided = replace(holds, verdict="undecided", reason=f"only {agreement}")
+    (group,) = claim_groups([holds, undecided], empty)
+    assert [finding.remarks for finding in group.findings] == [
+        ["Test set: a", agreement],
+        ["Test set: a", f"Only {agreement}"],
+    ]
 
 
 def test_the_numbers_behind_a_verdict_have_names_in_words(tmp_path: Path) -> None:
@@ -49,8 +61,8 @@ def test_the_numbers_behind_a_verdict_have_names_in_words(tmp_path: Path) -> Non
     verdict = Verdict("c", CLAIM, "nmt_ende", "holds", cells=tuple(cell.key for cell in cells))
     numbers = claim_groups([verdict], index)[0].findings[0].numbers
     assert [name for name, _ in numbers] == [
-        "help, random_init PrEx: PRR of PrEx total H, S-IW, B = 5, T = 10",
+        "help, random-init PrEx: PRR of PrEx total H, S-IW, B = 5, T = 10",
         "help, single: BLEU",
-        "help, random_init PrEx: ROC-AUC of my_own, B = 5, T = 10, without length normalisation",
+        "help, random-init PrEx: ROC-AUC of my_own, B = 5, T = 10, without length normalisation",
     ]
     assert [cell.cell.value for _, cell in numbers] == [61.25] * 3

@@ -56,7 +56,7 @@ def test_facts_are_those_of_the_results_beside_the_papers(tmp_path: Path) -> Non
         ),
         Fact("Copies in it", "copies of the target side (SYNTHETIC): 400 sentences", ""),
         Fact("Date of the data", "2025-06-02 (newest of 2 packages)", ""),
-        Fact("Members", "2 (random initialisations): seed_1, seed_2", "10 transformer-big"),
+        Fact("Members", "2 (random initialisations): seed 1, seed 2", "10 transformer-big"),
         Fact("Size of a member", "976,386 parameters", ""),
         Fact("Updates", "1,600", ""),
         Fact("Also decoded", "2 ensembles of 3 members (checkpoints of one training run)", ""),
@@ -68,9 +68,15 @@ def test_facts_that_are_not_known_are_left_out(tmp_path: Path) -> None:
     shown = facts(Origin(descriptions={"mine": SPEECH}), "mine", decodes, [])
     assert [(fact.name, fact.value, fact.of_paper) for fact in shown] == [
         ("Training data", "commands: 1,500 utterances, 0.84 hours", ""),
-        ("Date of the data", "not recorded", ""),
+        ("Date of the data", "none, since it is from files: commands", ""),
         ("Members", "1 (Hugging Face): a/b", ""),
     ]
+
+
+def test_the_date_of_packages_may_not_be_recorded(tmp_path: Path) -> None:
+    undated = TEXT | {"packages": {"help-de": {"version": "1", "sha256": "x"}}}
+    shown = facts(Origin(descriptions={"mine": undated}), "mine", tmp_path, [])
+    assert Fact("Date of the data", "not recorded", "") in shown
 
 
 def test_decodes_of_another_program_show_the_members_of_their_stores(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ def test_the_page_is_complete_and_loads_nothing(
         'id="claim-c"',
         'dir="auto">newstest14, single: BLEU</th><td>17.2 <span class="spread">± 0.6</span>',
         "Not drawn: there is one member.",
-        'PRM</span> <strong class="tag">SYNTHETIC</strong>',
+        'PRM</span> <strong class="tag">SYNTHETIC</strong> '
+        '<span class="detail-of-row" dir="auto">Help pages, permuted</span>',
         "Decodes: 1",
         "LTO is absent: no folder &lt;was&gt; named.",
         "at most the first 3,000 sentences of a test set",

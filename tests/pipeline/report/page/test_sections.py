@@ -30,9 +30,9 @@ def test_values_of_measures_that_are_not_in_nats_have_a_unit() -> None:
 
 
 def test_decodes_have_readable_names() -> None:
-    assert decoder_name("random_init", "expr", "beam") == "random_init ExPr"
+    assert decoder_name("random_init", "expr", "beam") == "random-init ExPr"
     assert decoder_name("random_init", "reference", "teacher_forcing") == (
-        "random_init teacher forcing"
+        "random-init teacher forcing"
     )
     assert decoder_name("single", "-", "beam") == "single"
 

@@ -35,9 +35,9 @@ def test_the_labels_of_a_row_share_one_column_so_that_it_can_stay_in_sight() -> 
 
 def test_text_in_a_detail_stands_without_its_heading() -> None:
     header = (tuple(Heading(name) for name in ("Task", "Test set", "Model", "BLEU")),)
-    row = Row(("EN-DE", "talks", "random_init PrEx"), (None,))
+    row = Row(("EN-DE", "talks", "random-init PrEx"), (None,))
     (shown,) = shown_table(Table("beyond:x", "X", header, (row,))).rows
-    assert (shown.label, shown.detail) == ("EN-DE: talks", "random_init PrEx")
+    assert (shown.label, shown.detail) == ("EN-DE: talks", "random-init PrEx")
 
 
 def test_rows_and_columns_have_unique_anchors() -> None:
