@@ -192,7 +192,7 @@ def test_everything_else_works_without_scripts(chromium: Browser, address: str) 
         page.goto(address)
         assert page.get_by_text("The list of sentences needs JavaScript").is_visible()
         assert page.get_by_text("BLEU <of> all").first.is_visible()
-        assert page.get_by_text("Rejection curve").is_visible()
+        assert page.get_by_text("Rejection curve.").is_visible()
 
 
 def test_three_thousand_sentences_open_and_sort_quickly(
