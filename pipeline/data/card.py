@@ -136,7 +136,7 @@ def text_card(
             [
                 (
                     *_test_set_cells(task, name),
-                    ", ".join(task.test_sets[name].regimes),
+                    ", ".join(task.test_sets[name].regimes).replace("_", " "),
                     len(rows),
                     count_groups(rows) or "not known",
                 )

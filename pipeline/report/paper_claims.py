@@ -306,7 +306,7 @@ def claims_of_our_own() -> dict[str, Claim]:
         "exact_expr_helps_errors": Claim(
             "Under ExPr, exact mutual information and EPKL detect sentence errors better than the "
             "paper's forms.",
-            "our own, about Appendix A",
+            "Our own, about Appendix A",
             _ERRORS,
             ("prr",),
             exact,
@@ -315,7 +315,7 @@ def claims_of_our_own() -> dict[str, Claim]:
         "exact_expr_helps_ood": Claim(
             "Under ExPr, exact mutual information and EPKL detect out-of-domain input better than "
             "the paper's forms.",
-            "our own, about Appendix A",
+            "Our own, about Appendix A",
             _OOD,
             ("roc_auc",),
             exact,

@@ -67,8 +67,8 @@ def rejection_example(evidence: TaskEvidence) -> Sheet:
         "The prediction rejection ratio (PRR)",
         "Left: the mean error that remains when sentences are replaced by their references, in "
         "three orders. Right: the distance of each curve from that of random order. PRR is the "
-        f"area of {short_label(_EXAMPLE)} (dark) as a percentage of the area of the oracle (dark "
-        "and light).",
+        f"dark area, that of {short_label(_EXAMPLE)}, as a percentage of the area of the oracle, "
+        "which is dark and light.",
         first,
         _draw_example,
         _NO_SET,

@@ -11,11 +11,11 @@ from platform import python_version
 from typing import Any
 
 from pipeline.report.ensemble_names import member_names
-from pipeline.report.paper_numbers import SYSTEMS
+from pipeline.report.paper_numbers import FAMILIES, SYSTEMS
 from pipeline.run.files import read_json
 
 _PACKAGES = ("torch", "ve-fairseq", "transformers", "peft", "numpy", "scipy", "sacrebleu")
-COPIES = "Copies in it"  # name of a fact that the page explains
+COPIES = "Copies in the training data"  # name of a fact that the page explains
 _TRAIN, _COPIES = "train", "train, "
 _KINDS = {
     "random_init": "random initialisations",
@@ -129,8 +129,8 @@ def _facts(
     elif packages:
         yield "Date of the data", "not recorded"
     elif description:
-        names = dict.fromkeys(subset["dataset"] for subset in description.get("subsets", ()))
-        yield "Date of the data", f"none, since it is from files: {', '.join(names)}"
+        files = dict.fromkeys(subset["dataset"] for subset in description.get("subsets", ()))
+        yield "Date of the data", f"none, since it is from files: {', '.join(files)}"
     if not ensembles:
         return
     members = ensembles[0]["members"]
@@ -155,8 +155,9 @@ def _facts_of_paper(task: str) -> dict[str, str]:
     system = SYSTEMS.get(task)
     if system is None:
         return {}
+    unit = "utterances" if FAMILIES[task] == "speech" else "sentences"
     return {
-        "Training data": f"{system.corpus}: {system.training_sentences:,} sentences",
+        "Training data": f"{system.corpus}: {system.training_sentences:,} {unit}",
         "Members": f"{system.members} {system.architecture}",
     }
 

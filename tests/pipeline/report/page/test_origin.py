@@ -54,7 +54,11 @@ def test_facts_are_those_of_the_results_beside_the_papers(tmp_path: Path) -> Non
             "LibreOffice help: 20,000 sentences",
             "WMT'17: 4,500,000 sentences",
         ),
-        Fact("Copies in it", "copies of the target side (SYNTHETIC): 400 sentences", ""),
+        Fact(
+            "Copies in the training data",
+            "copies of the target side (SYNTHETIC): 400 sentences",
+            "",
+        ),
         Fact("Date of the data", "2025-06-02 (newest of 2 packages)", ""),
         Fact("Members", "2 (random initialisations): seed 1, seed 2", "10 transformer-big"),
         Fact("Size of a member", "976,386 parameters", ""),
@@ -71,6 +75,11 @@ def test_facts_that_are_not_known_are_left_out(tmp_path: Path) -> None:
         ("Date of the data", "none, since it is from files: commands", ""),
         ("Members", "1 (Hugging Face): a/b", ""),
     ]
+
+
+def test_the_papers_speech_is_counted_in_utterances(tmp_path: Path) -> None:
+    (data, *_) = facts(Origin(descriptions={"asr": SPEECH}), "asr", tmp_path, [])
+    assert data.of_paper == "LibriSpeech: 281,200 utterances"
 
 
 def test_the_date_of_packages_may_not_be_recorded(tmp_path: Path) -> None:
