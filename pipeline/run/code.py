@@ -13,7 +13,6 @@ from typing import Any, cast
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.errors import ConfigError
 from pipeline.run.artifacts import Provenance
 from pipeline.run.files import digest, file_sha256
 from pipeline.run.settings import DVC_YAML, IS_CHECKOUT, ROOT, PipelineConfig, plain
@@ -28,13 +27,12 @@ def code_digest(stage: str, *implementations: Callable[..., Any]) -> str:
     It is part of the digest of every result, so that results are made again if the code changes.
 
     implementations: the functions that the settings name; those outside of pipeline/ are plug-ins.
-    Raises ConfigError if a function has no Python source.
     """
     deps = _dvc_stages()[stage]["deps"]
     paths = [ROOT / dep for dep in deps if dep.startswith(("pipeline/", "stages/"))]
     sources = [source for path in paths for source in sorted(path.rglob("*.py")) or [path]]
     for function in implementations:
-        source = _source(function)
+        source = Path(inspect.getfile(function)).resolve()
         if source not in sources and not source.is_relative_to(ROOT / "pipeline"):
             sources.append(source)
     return digest([file_sha256(source) for source in sources])
@@ -132,12 +130,3 @@ def _installed_version() -> str:
 def _dvc_stages() -> dict[str, Any]:
     stages: dict[str, Any] = yaml.safe_load(DVC_YAML.read_text("utf-8"))["stages"]
     return stages
-
-
-def _source(function: Callable[..., Any]) -> Path:
-    try:
-        return Path(inspect.getfile(function)).resolve()
-    except TypeError:
-        raise ConfigError(
-            f"_target_: must name a function or class written in Python (got {function!r})."
-        ) from None

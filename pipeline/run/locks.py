@@ -85,9 +85,7 @@ def _acquire(lock: BaseFileLock, work: str, wait: bool) -> None:
                 f"{path}: locked by another run of {work} ({holder}). "
                 f"Wait for it to finish, then run again.{_hint_of_host(path)}"
             ) from None
-        _log.warning(
-            "%s: waiting for %s, which holds %s.%s", work, holder, path, _hint_of_host(path)
-        )
+        _log.info("%s: waiting for %s, which holds %s.%s", work, holder, path, _hint_of_host(path))
         lock.acquire()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -182,7 +183,7 @@ def implementation(dotted: str, key: str) -> Callable[..., Any]:
     """Return the function that setting `key` names.
 
     Raises MachineError if it needs an extra that is not installed, ConfigError if it cannot be
-    imported for another reason.
+    imported for another reason or has no Python source.
     """
     module_name, _, name = dotted.rpartition(".")
     try:
@@ -195,6 +196,12 @@ def implementation(dotted: str, key: str) -> Callable[..., Any]:
         ) from None
     if not callable(function):
         raise ConfigError(f"{key}: must name a function (got {dotted!r}).")
+    try:
+        inspect.getfile(function)  # type: ignore[arg-type]
+    except TypeError:  # results depend on the code of the function
+        raise ConfigError(
+            f"{key}: must name a function or class written in Python (got {dotted!r})."
+        ) from None
     return cast(Callable[..., Any], function)
 
 

@@ -146,10 +146,13 @@ def _fault(
 
 
 def unchecked(store: Store) -> str | None:
-    """Say what cannot be checked because the store does not have it; None for whole distributions.
+    """Say what cannot be checked because the store does not have it.
 
-    The statistics of a distribution do not tell whether its probabilities sum to 1.
+    The statistics of a distribution do not tell whether its probabilities sum to 1. None for whole
+    distributions, and for a store of stage decode, which has checked them.
     """
+    if "config" in store.attributes:
+        return None
     known = {
         "statistics": "no distributions are stored, so that this file does not show whether they "
         "sum to 1",

@@ -129,7 +129,8 @@ def _create_database(path: Path) -> None:
     for left_over in path.parent.glob(f"{building.name}*"):  # and its journal
         left_over.unlink()
     try:
-        MlflowClient(f"sqlite:///{building}")
+        client = MlflowClient(f"sqlite:///{building}")
+        client.delete_experiment("0")  # `Default`, which MLflow makes and nothing here uses
     except OperationalError as error:
         raise MachineError(
             f"{path}: cannot be created ({error.orig}). "

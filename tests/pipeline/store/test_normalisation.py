@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError, StoreError
-from pipeline.store import Hypothesis, StoreWriter, TopK, validate
+from pipeline.store import Hypothesis, StoreWriter, TopK, open_store, validate
 from pipeline.store.normalisation import entropy_bounds, sum_tolerance, total_probability
+from pipeline.store.validate import unchecked
 from pipeline.uncertainty.token import token_statistics
 
 Array = NDArray[np.floating[Any]]
@@ -198,3 +199,8 @@ def test_command_warns_of_what_cannot_be_checked(
     else:
         assert done.stderr.startswith(f"warning: {path}: {warning}")
         assert "Nothing needs to be done if token_statistics computed the statistics" in done.stderr
+
+
+def test_stores_of_stage_decode_need_no_such_warning(write_store: Write) -> None:
+    with open_store(write_store(config="decode: {}")) as store:
+        assert unchecked(store) is None
