@@ -69,16 +69,18 @@ def summarise(folder: Path, points: Sequence[Point]) -> list[Path]:
 
 def point_of(record: Mapping[str, Any], reason: str | None = None) -> Point:
     """Return a point from its record; stages without numbers have none."""
-    numbers = record.get("numbers")
-    if numbers is None and record["stage"] == "metrics" and record["ended"]:
-        numbers = _numbers_of_metrics(Path(record["folder"])) if not reason else {}
+    numbers, intervals = record.get("numbers"), record.get("intervals", {})
+    if numbers is None and record["stage"] == "metrics" and record["ended"] and not reason:
+        numbers = _of_metrics(Path(record["folder"]), "numbers")
+        intervals = _of_metrics(Path(record["folder"]), "intervals")
     folder = os.path.relpath(record["folder"], record["summary"]) if "folder" in record else ""
-    return Point(record["number"], dict(record["overrides"]), numbers or {}, reason, folder)
+    overrides = dict(record["overrides"])
+    return Point(record["number"], overrides, numbers or {}, reason, folder, intervals)
 
 
-def _numbers_of_metrics(folder: Path) -> dict[str, float]:
-    """The numbers that stage metrics wrote; of the last task if `folder` has several."""
-    numbers: dict[str, float] = {}
-    for path in sorted((folder / "metrics").glob("*/numbers.json")):
-        numbers = json.loads(path.read_text(encoding="utf-8"))
-    return numbers
+def _of_metrics(folder: Path, name: str) -> dict[str, Any]:
+    """What stage metrics wrote into {name}.json; of the last task if `folder` has several."""
+    content: dict[str, Any] = {}
+    for path in sorted((folder / "metrics").glob(f"*/{name}.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    return content

@@ -6,7 +6,6 @@ overrides. Each is a folder of results like io.root, with links to what it build
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from pipeline import tracking
@@ -24,16 +22,18 @@ from pipeline.multirun import point_of, summarise
 from pipeline.report.sweep import Point
 from pipeline.run.artifacts import Artifact, Provenance, is_complete, write_manifest
 from pipeline.run.code import code_digest
-from pipeline.run.files import digest
+from pipeline.run.files import digest, read_json
 from pipeline.run.points import (
     Record,
-    folder_of_job,
+    folder_in_sweep,
+    folder_of_process,
+    folder_of_sweep,
     hard_link,
     is_multirun,
+    keys_of_job,
     link,
     locked_folder,
     overrides_of_job,
-    point_name,
     read_records,
 )
 from pipeline.run.schema import PipelineConfig
@@ -55,14 +55,12 @@ def lean_settings(config: PipelineConfig) -> PipelineConfig:
     Measures are at B = 1 and at the beam of the decode, which a sweep may vary. The settings
     are also written to a file, from which the jobs of the point's decode read them.
     """
-    overrides = HydraConfig.get().overrides.task
-    keys = [str(override).lstrip("+").partition("=")[0] for override in overrides]
-    given = [key.rpartition("@")[2] for key in keys]
+    given = keys_of_job()
     left_out = {key: value for key, value in _LEFT_OUT.items() if not _is_set(key, given)}
     changes = left_out.copy()
     if not _is_set("uncertainty.beam", given):
         changes["uncertainty.beam"] = sorted({1, config.decode.beam})
-    path = Path(HydraConfig.get().runtime.output_dir) / "point.yaml"
+    path = folder_of_process() / "point.yaml"
     lean = changed(config, changes | {"from_config": str(path)})
     path.write_text(OmegaConf.to_yaml(lean, resolve=True), encoding="utf-8")
     _log.info("left out unless set on the command line: %s", ", ".join(left_out) or "nothing")
@@ -95,7 +93,7 @@ def point_folder(config: PipelineConfig) -> Iterator[tuple[PipelineConfig, bool]
     """
     task, decoded = config.task.name, _decode_folder(config)
     made_from = _provenance(config, Artifact(decoded / "decode" / task, "decode"))
-    folder = _point_folder(config)
+    folder = folder_in_sweep(config)
     with locked_folder(folder):
         _link_results(folder, Path(config.io.root), "prepare")
         _link_results(folder, decoded, "decode")
@@ -111,11 +109,14 @@ def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
     begun: when the work on the point began, in seconds since 1970.
     """
     metrics = folder / "metrics" / config.task.name
-    numbers = json.loads((metrics / "numbers.json").read_text(encoding="utf-8"))
-    numbers |= rejection_of_point(changed(config, {"io.root": str(folder)}))
-    home, overrides = _home(config), overrides_of_job()
-    point = Point(0, overrides, numbers, folder=os.path.relpath(folder, home))
-    points = _points_so_far(folder, numbers) if is_multirun() else [point]
+    numbers = read_json(metrics / "numbers.json", "sweep")
+    at_point = rejection_of_point(changed(config, {"io.root": str(folder)}))
+    of_metrics = read_json(metrics / "intervals.json", "sweep")
+    intervals = {name: ends for name, ends in of_metrics.items() if name not in at_point}
+    numbers |= at_point
+    home, overrides = folder_of_sweep(config), overrides_of_job()
+    point = Point(0, overrides, numbers, None, os.path.relpath(folder, home), intervals)
+    points = _points_so_far(folder, point) if is_multirun() else [point]
     tracking.open_parent(config).artifacts(*summarise(home, points))
     name = point.name([*point.overrides]) or "one point"
     with tracking.open_run(config, "sweep", begun) as log:
@@ -124,31 +125,17 @@ def report_point(config: PipelineConfig, folder: Path, begun: float) -> None:
     _log.info("%s: points so far: %d, in %s", name, len(points), home / "summary.md")
 
 
-def _points_so_far(folder: Path, numbers: dict[str, float]) -> list[Point]:
+def _points_so_far(folder: Path, point: Point) -> list[Point]:
     """Record the point of this job; return those of its multirun that have numbers."""
     record = Record()
-    record.write(numbers=numbers, folder=str(folder))
+    record.write(numbers=point.numbers, intervals=point.intervals, folder=str(folder))
     return [point_of(other) for other in read_records(record.multirun) if "numbers" in other]
-
-
-def _home(config: PipelineConfig) -> Path:
-    """Return the folder of all points of a task."""
-    if is_multirun():
-        return Path(HydraConfig.get().sweep.dir)
-    return Path(config.io.root) / "sweep" / config.task.name
-
-
-def _point_folder(config: PipelineConfig) -> Path:
-    if is_multirun():
-        return folder_of_job()
-    overrides = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
-    return _home(config) / point_name(overrides)
 
 
 def _decode_folder(config: PipelineConfig) -> Path:
     keys = ("seed", "task", "ensemble", "decode", "dump")
     key = digest(*(plain(getattr(config, key)) for key in keys))
-    return _home(config) / f"decode-{key[:12]}"
+    return folder_of_sweep(config) / f"decode-{key[:12]}"
 
 
 def _provenance(config: PipelineConfig, decoded: Artifact) -> Provenance:

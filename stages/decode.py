@@ -25,6 +25,7 @@ from pipeline.run.artifacts import PartFolder
 from pipeline.run.code import code_digest
 from pipeline.run.extras import check_extra_of
 from pipeline.run.jobs import job_number, run_parts, run_shards
+from pipeline.run.logs import DETAILS
 from pipeline.run.settings import DecodeConfig, PipelineConfig, TestSetConfig, implementation
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,9 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
     if pieces := inputs.own_vocabularies():
         beside["vocabulary.json"] = pieces
     folder = _folder(config, inputs, plan, beside)
+    n_missing = len(folder.missing())
+    counts = len(plan), len(plan) - n_missing, n_missing
+    _log.info("%s: of %d parts, reuses %d and decodes %d", folder.root, *counts)
     n_gpu = gpu_count(config.decode.device)
     run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan}, n_gpu)
     decoded = run_parts(config, folder, config.decode.parts_per_job, n_gpu)
@@ -117,10 +121,11 @@ def _test_sets(config: PipelineConfig, prepared: Prepared) -> dict[str, TestSetC
     """The test sets that could be prepared."""
     absent = prepared.absent_sets()
     if config.part is None and absent:  # stage prepare has logged why
-        _log.info("not decoded, since they were not prepared: %s", ", ".join(absent))
+        log = _log if job_number() == 0 else DETAILS  # once for all points of a sweep
+        log.info("not decoded, since they were not prepared: %s", ", ".join(absent))
     sets = config.task.test_sets.items()
     return {name: test_set for name, test_set in sets if name not in absent}
 
 
 if __name__ == "__main__":
-    run(decode, has_parts=True)
+    run(decode, has_parts=True, needs_root=True)

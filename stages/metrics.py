@@ -14,7 +14,7 @@ from pipeline.metrics.decodes import read_decodes
 from pipeline.metrics.evaluation import write_draws, write_replicates
 from pipeline.metrics.external_scores import provenance_of_scores, read_external_scores
 from pipeline.metrics.given_results import results_of_stores
-from pipeline.metrics.main_numbers import headline, main_numbers
+from pipeline.metrics.main_numbers import headline, main_intervals, main_numbers
 from pipeline.metrics.replicates import leave_one_out
 from pipeline.metrics.task import (
     baseline_test_set,
@@ -42,8 +42,9 @@ def metrics(config: PipelineConfig) -> None:
     """Write {io.root}/metrics/{task}/: cells.csv and what belongs to it.
 
     Beside it are draws.parquet, replicates.csv and figures/; numbers.json with the numbers of the
-    main ensemble by short names, and headline.json with a few of them. With io.store, measures and
-    metrics of these stores are computed, and all results go to io.out instead of io.root.
+    main ensemble by short names, headline.json with a few of them, and intervals.json. With
+    io.store, measures and metrics of these stores are computed, and all results go to io.out
+    instead of io.root.
     """
     if config.io.store is not None:
         with results_of_stores(config) as inside:
@@ -96,13 +97,15 @@ def _evaluate(config: PipelineConfig) -> None:
     rules = measure_rules(config)
     evidence = TaskEvidence(task, decodes, measured, baseline, evaluation, rules, scores, cells)
     temperature = next(iterate_values(config.uncertainty.temperature))
-    numbers = main_numbers(cells, config.ensemble.name, baseline, temperature)
+    of_main = config.ensemble.name, baseline, temperature
+    numbers = main_numbers(cells, *of_main)
     with new_artifact(folder, made_from) as out:
         write_cells(out / "cells.csv", cells)
         write_draws(out / "draws.parquet", evaluation.draws)
         write_replicates(out / "replicates.csv", evaluation.replicates)
         write_json(out / "numbers.json", numbers)
         write_json(out / "headline.json", headline(numbers))
+        write_json(out / "intervals.json", main_intervals(cells, *of_main))
         (out / "figures").mkdir()
         make_figures(out / "figures", evidence, figures)
     _track(config, numbers, begun)
@@ -128,4 +131,4 @@ def _track(config: PipelineConfig, numbers: dict[str, float], begun: float) -> N
 
 
 if __name__ == "__main__":
-    run(metrics, uses=("store", "baseline", "member_stores", "out"))
+    run(metrics, needs_root=True, uses=("store", "baseline", "member_stores", "out"))

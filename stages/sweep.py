@@ -32,4 +32,4 @@ def sweep(config: PipelineConfig) -> None:
 
 
 if __name__ == "__main__":
-    run(sweep, lock=None, makes_points=True)
+    run(sweep, lock=None, makes_points=True, needs_root=True)

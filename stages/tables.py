@@ -21,10 +21,12 @@ from pipeline.report.formats import write_tables
 from pipeline.report.page import Origin, PageContent, TaskFolders, page_figures, write_page
 from pipeline.report.paper_numbers import TABLE_NUMBERS
 from pipeline.report.paper_tables import is_about, paper_table
+from pipeline.report.table import count_reasons
 from pipeline.report.verdicts import verdicts
 from pipeline.run.application import run
 from pipeline.run.artifacts import Artifact, new_artifact
 from pipeline.run.code import program_version, provenance
+from pipeline.run.points import is_point
 from pipeline.run.settings import CONF, PipelineConfig, implementations
 
 _log = logging.getLogger(__name__)
@@ -40,9 +42,12 @@ def tables(config: PipelineConfig) -> None:
             _write(inside, tasks_with_cells(Path(inside.io.root) / "metrics", tasks), "")
         return
     of_dag = yaml.safe_load((CONF / "dag.yaml").read_text(encoding="utf-8"))["tasks"]
+    metrics = Path(config.io.root) / "metrics"
     # A task of one's own may be run by hand, without those of the demo.
     asked = of_dag if config.task.name in of_dag else [config.task.name]
-    tasks = tasks_with_cells(Path(config.io.root) / "metrics", asked, of_dag)
+    if is_point(Path(config.io.root)):  # it has what was swept only
+        asked = [task for task in asked if (metrics / task).is_dir()] or asked
+    tasks = tasks_with_cells(metrics, asked, of_dag)
     _write(config, tasks, config.experiment.name)
 
 
@@ -55,6 +60,7 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
     cells = read_cells(metrics / task / "cells.csv" for task in tasks)
     draws = read_draws([metrics / task / "draws.parquet" for task in tasks])
     replicates = read_replicates([metrics / task / "replicates.csv" for task in tasks])
+    _log.info("lays out %d cells of %s", len(cells), ", ".join(tasks))
     index = CellIndex(cells)
     added_tables = implementations(report.tables, "report.tables")
     claim_groups = implementations(report.claims, "report.claims")
@@ -74,6 +80,14 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
             "not made, since nothing in this run belongs there: %s",
             ", ".join(dict.fromkeys(left_out)),
         )
+    without = [table for table in all_tables if table.is_empty]
+    if without:
+        _log.info(
+            "tables without any value: %s",
+            ", ".join(table.label for table in without),
+        )
+        for reason, count in count_reasons(without).most_common():
+            _log.info("  %s (cells: %d)", reason, count)
     claims: dict[str, Claim] = {}
     for claims_of_group in claim_groups.values():
         claims |= claims_of_group()
@@ -83,6 +97,9 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
     with new_artifact(root / "tables", made_from) as out:
         write_tables(out, all_tables, report.beside_paper)
         write_claims(out, judged)
+    values = [cell.cell.value for table in all_tables for cell in table.cells]
+    counts = len(all_tables) - len(without), len(values), values.count(None)
+    _log.info("%d tables; %d cells, %d of them without a value", *counts)
     content = PageContent(
         tables=all_tables,
         claims=judged,
@@ -102,9 +119,6 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
     with tracking.open_run(config, "tables", begun) as log:
         written = Artifact(root / "tables", "tables")
         log.artifacts(*map(written.file, written.names()), root / "report" / "index.html")
-    values = [cell.cell.value for table in all_tables for cell in table.cells]
-    counts = len(all_tables), len(values), values.count(None)
-    _log.info("%d tables with %d cells, %d of them without a value", *counts)
     _log.info("the page has %.1f MB", (root / "report" / "index.html").stat().st_size / 1e6)
 
 
@@ -120,4 +134,4 @@ def _checked_inputs(root: Path, task: str) -> Iterable[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    run(tables, lock="root", uses=("out",))
+    run(tables, lock="root", needs_root=True, uses=("out",))

@@ -128,4 +128,4 @@ def _grid(config: PipelineConfig) -> Grid:
 
 
 if __name__ == "__main__":
-    run(uncertainty, uses=("store", "member_stores", "out"))
+    run(uncertainty, needs_root=True, uses=("store", "member_stores", "out"))

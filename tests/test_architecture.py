@@ -52,7 +52,7 @@ ROOMS_OF_PACKAGES = {
     "fairseq": {"fairseq_bridge"},
     "transformers": {"huggingface"},
     "huggingface_hub": {"huggingface"},
-    "hydra": {"run", "tracking", "sweep"},
+    "hydra": {"run", "tracking"},
     "mlflow": {"tracking"},
     "dvc": set(),
 }

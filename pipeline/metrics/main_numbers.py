@@ -31,6 +31,30 @@ def main_numbers(
     those of the largest B and of `temperature`, the first T of the settings. Cells without a value
     are left out.
     """
+    chosen = _chosen(cells, ensemble, baseline, temperature)
+    numbers = {name: cell.value for name, cell in chosen.items() if cell.value is not None}
+    areas = [value for name, value in numbers.items() if name.startswith("roc_auc/")]
+    if areas:
+        numbers["roc_auc"] = sum(areas) / len(areas)
+    return {name: numbers[name] for name in by_importance(numbers)}
+
+
+def main_intervals(
+    cells: Iterable[Cell], ensemble: str, baseline: str, temperature: float
+) -> dict[str, tuple[float, float]]:
+    """Return name -> interval of those `main_numbers` that have one."""
+    chosen = _chosen(cells, ensemble, baseline, temperature)
+    return {
+        name: (cell.low, cell.high)
+        for name, cell in chosen.items()
+        if cell.low is not None and cell.high is not None
+    }
+
+
+def _chosen(
+    cells: Iterable[Cell], ensemble: str, baseline: str, temperature: float
+) -> dict[str, Cell]:
+    """Return name -> the cell that gives the number of this name."""
     chosen: dict[str, Cell] = {}
     for cell in cells:
         name = _name(cell, ensemble, baseline)
@@ -38,11 +62,7 @@ def main_numbers(
             continue
         if name not in chosen or _rank(cell) > _rank(chosen[name]):
             chosen[name] = cell
-    numbers = {name: cell.value for name, cell in chosen.items() if cell.value is not None}
-    areas = [value for name, value in numbers.items() if name.startswith("roc_auc/")]
-    if areas:
-        numbers["roc_auc"] = sum(areas) / len(areas)
-    return {name: numbers[name] for name in by_importance(numbers)}
+    return chosen
 
 
 def by_importance(names: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from pipeline.metrics.cell import KEY_COLUMNS, number_text
-from pipeline.report.table import Heading, Table, TableCell
+from pipeline.report.table import Heading, Table, TableCell, count_reasons
 
 _CSV_COLUMNS = (
     "table",
@@ -68,11 +68,12 @@ _LATEX_ESCAPES = {
 def write_tables(folder: Path, tables: Sequence[Table], beside_paper: bool) -> None:
     """Write results.csv, and each table as {name}.csv, {name}.md and {name}.tex.
 
-    {name}.tex is a float to `\\input` into a paper; all_tables.tex is a document of all of them.
-    `beside_paper` adds the paper's numbers, except in results.csv.
+    {name}.tex is a float to `\\input` into a paper; all_tables.tex is a document of the tables with
+    a value. `beside_paper` adds the paper's numbers, except in results.csv.
     """
     write_results(folder / "results.csv", tables)
-    (folder / "all_tables.tex").write_text(latex_document(tables), encoding="utf-8")
+    shown = [table for table in tables if not table.is_empty]
+    (folder / "all_tables.tex").write_text(latex_document(shown), encoding="utf-8")
     for table in tables:
         write_csv(folder / f"{table.name}.csv", table, beside_paper)
         (folder / f"{table.name}.md").write_text(markdown(table, beside_paper), encoding="utf-8")
@@ -128,8 +129,10 @@ def markdown(table: Table, beside_paper: bool) -> str:
     """The table with its title, footnotes and signatures, as GitHub-flavoured Markdown.
 
     `beside_paper` adds the paper's numbers. Markdown has no spans: a heading over several columns
-    is repeated in each of them.
+    is repeated in each of them. A table without any value is a list of its reasons.
     """
+    if table.is_empty:
+        return _reasons(table)
     reasons = table.reasons
     columns = zip(*(_without_spans(row) for row in table.header), strict=True)
     headings = [" ".join(dict.fromkeys(text for text in column if text)) for column in columns]
@@ -151,6 +154,13 @@ def markdown(table: Table, beside_paper: bool) -> str:
     lines += [f"- ({mark}) {escape_markdown(reason)}" for reason, mark in reasons.items()]
     lines += [f"- {escape_markdown(note)}" for note in table.footnotes]
     return "\n".join(lines) + "\n"
+
+
+def _reasons(table: Table) -> str:
+    counts = count_reasons([table]).most_common()
+    lines = [f"- {escape_markdown(reason)} (cells: {count})" for reason, count in counts]
+    where = f"No cell has a value. In results.csv: `{table.label}`."
+    return "\n".join([f"### {escape_markdown(table.caption)}", "", where, "", *lines]) + "\n"
 
 
 def _explanation(table: Table, beside_paper: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,12 @@ from pipeline.report.names import number_title
 from pipeline.run.files import write_atomically
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MOST_PANELS = 6
 _MOST_NUMBERS = 10  # in summary.md
+_MOST_TICKS = 8
 _LINE = 80  # characters in a line of summary.md
 _FOLDER, _REASON = "folder", "reason"
 _EXPLAINED = ("prr", "roc_auc")  # numbers whose name does not say of which measure they are
@@ -29,8 +31,9 @@ _EXPLAINED = ("prr", "roc_auc")  # numbers whose name does not say of which meas
 class Point:
     """One point of a sweep.
 
-    `number` is its position in the sweep, `overrides` maps keys to the requested values, and
-    `numbers` maps names to the numbers of the main ensemble. `reason` says why the point failed;
+    `number` is its position in the sweep, `overrides` maps keys to the requested values, `numbers`
+    maps names to the numbers of the main ensemble, and `intervals` maps names to the ends of their
+    intervals, where they exist. `reason` says why the point failed;
     None if it did not. A point whose results could not be tracked has a reason and numbers.
     `folder` holds the results; it is relative to that of the summary.
     """
@@ -40,6 +43,7 @@ class Point:
     numbers: dict[str, float]
     reason: str | None = None
     folder: str = ""
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -76,6 +80,7 @@ def summary(points: Sequence[Point]) -> pd.DataFrame:
     if any(point.reason for point in ordered):
         frame[_REASON] = [point.reason for point in ordered]
     frame.attrs["swept"] = swept
+    frame.attrs["intervals"] = [point.intervals for point in ordered]
     return frame
 
 
@@ -176,10 +181,12 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
 def draw(frame: pd.DataFrame) -> Figure | None:
     """Plot the numbers against the numeric swept key with the most values.
 
-    Each combination of the other swept keys is a line. Points without numbers are left out. None if
-    no swept key has two different numbers.
+    Each combination of the other swept keys is a line, with the intervals of its points, and panels
+    of one metric have one scale. Points without numbers are left out. None if no swept key has two
+    different numbers.
     """
     swept, numbers = frame.attrs["swept"], _numbers(frame)
+    intervals = frame.attrs["intervals"]
     frame = frame.dropna(subset=numbers, how="all")
     numeric = [key for key in swept if pd.api.types.is_numeric_dtype(frame[key])]
     if not numbers or not numeric or frame[numeric].nunique().max() < 2:
@@ -188,17 +195,35 @@ def draw(frame: pd.DataFrame) -> Figure | None:
     line_keys = [key for key in swept if key != across]
     names = _panels(numbers)
     figure, axes = panels(len(names), most_columns=2)
+    first: dict[str, Axes] = {}  # panel of each metric
     for axis, name in zip(axes, names, strict=True):
+        metric = name.partition("/")[0]
+        if first.setdefault(metric, axis) is not axis:
+            axis.sharey(first[metric])
         for index, (label, rows) in enumerate(_lines(frame, line_keys)):
             ordered = rows.sort_values(across)
-            axis.plot(ordered[across], ordered[name], label=label, **line(index, len(ordered)))
-        if frame[across].gt(0).all() and frame[across].max() >= 10 * frame[across].min():
-            axis.set_xscale("log")
+            style = line(index, len(ordered))
+            axis.plot(ordered[across], ordered[name], label=label, **style)
+            ends = [(row, *intervals[row][name]) for row in ordered.index if name in intervals[row]]
+            if ends:
+                at, low, high = zip(*ends, strict=True)
+                axis.vlines(ordered.loc[[*at], across], low, high, style["color"], alpha=0.5)
+        _show_values(axis, frame[across])
         axis.set(xlabel=across)
         axis.set_title(number_title(name))
     if line_keys:
         shared_legend(figure, axes)
     return figure
+
+
+def _show_values(axis: Axes, values: pd.Series[Any]) -> None:
+    """Label the swept values, at most eight of them; space them evenly if they span decades."""
+    if values.gt(0).all() and values.max() >= 10 * values.min():
+        axis.set_xscale("log")
+        axis.minorticks_off()
+    shown = sorted(values.unique())
+    shown = shown[:: -(-len(shown) // _MOST_TICKS)]
+    axis.set_xticks(shown, [f"{value:g}" for value in shown])
 
 
 def _lines(frame: pd.DataFrame, line_keys: list[str]) -> list[tuple[str, pd.DataFrame]]:

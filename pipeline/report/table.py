@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import DataError
@@ -169,6 +170,12 @@ class Table:
             table_cell.cell.reason for table_cell in self.cells if table_cell.cell.reason
         )
         return {reason: _footnote_mark(index) for index, reason in enumerate(reasons)}
+
+
+def count_reasons(tables: Iterable[Table]) -> Counter[str]:
+    """Count the cells of tables by their reasons."""
+    cells = (table_cell.cell for table in tables for table_cell in table.cells)
+    return Counter(cell.reason for cell in cells if cell.reason)
 
 
 def _sizes(cells: Sequence[Cell]) -> str:

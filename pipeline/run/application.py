@@ -21,20 +21,24 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import MissingMandatoryValue
 
 from pipeline import tracking
-from pipeline.errors import ConfigError, DataError, MachineError, PipelineError, StoreError
+from pipeline.errors import ConfigError, DataError, PipelineError, StoreError
 from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.extras import extras_named
 from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
-from pipeline.run.overrides import check_launcher, check_overrides, tidied, yaml_message
+from pipeline.run.overrides import (
+    check_launcher,
+    check_overrides,
+    tidied,
+    with_swept_keys,
+    yaml_message,
+)
 from pipeline.run.points import (
     Record,
     folder_of_job,
-    folder_of_points,
     is_multirun,
-    point_name,
     point_settings,
 )
 from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
@@ -49,8 +53,6 @@ _RESUME = "finished parts are kept and the next run resumes"
 # Registered at import, because jobs run in separate processes, which import this module and need
 # the resolvers too. Runs that start in the same instant get different folders by the process id.
 OmegaConf.register_new_resolver("process_id", os.getpid, use_cache=True, replace=True)
-OmegaConf.register_new_resolver("folder_of_points", folder_of_points, replace=True)
-OmegaConf.register_new_resolver("point_name", point_name, replace=True)
 
 
 def run(
@@ -59,6 +61,7 @@ def run(
     lock: LockScope | None = "task",
     makes_points: bool = False,
     has_parts: bool = False,
+    needs_root: bool = False,
     uses: Collection[str] = (),
 ) -> None:
     """Run `stage` as a Hydra application: check the command line, compose, mask, call.
@@ -68,6 +71,7 @@ def run(
     makes_points: whether the stage itself works in the folders of the points of a multirun;
     otherwise each job runs with the settings of `point_settings`.
     has_parts: whether the stage can make only the part that setting `part` names.
+    needs_root: whether the stage reads io.root and so does not start if there is no such folder.
     uses: the settings of group io, besides root, that the stage uses; it refuses all others.
 
     Settings that the stage's `params:` in dvc.yaml do not list read as missing, under DVC and by
@@ -76,11 +80,14 @@ def run(
     """
     sys.argv[1:] = tidied(sys.argv[1:])
     try:
-        check_overrides(sys.argv[1:])
+        settings = check_overrides(sys.argv[1:])
         check_launcher(sys.argv[1:])
+        if needs_root and settings:
+            _check_root(settings)
+        sys.argv[1:] = with_swept_keys(sys.argv[1:])
     except PipelineError as error:
         _print_error(error)
-        sys.exit(1 if isinstance(error, MachineError) else 2)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(signal_number) is signal.SIG_DFL:  # nohup ignores SIGHUP
@@ -89,6 +96,16 @@ def run(
     with _reported_errors(stage.__name__):
         application = hydra_main(_application(stage, lock, makes_points, has_parts, uses))
         tracking.run_and_end_sweep(application, _end_of_multirun)
+
+
+def _check_root(settings: PipelineConfig) -> None:
+    """Raise DataError for results that are not there, before Hydra makes a folder for them."""
+    io = settings.io
+    if io.store is None and io.out is None and not Path(io.root).exists():
+        raise DataError(
+            f"io.root: no such folder of results ({io.root}). Correct the path, or run "
+            "python -m stages.prepare first, and then the stages after it."
+        )
 
 
 def _end_of_multirun(sweep: tracking.Sweep) -> None:

@@ -14,6 +14,7 @@ from hydra.types import RunMode
 
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
+from pipeline.run.points import is_multirun, label_of_job
 from pipeline.run.settings import PipelineConfig
 
 _SEPARATOR = " + "  # between the parts of one job, in setting `part`
@@ -31,8 +32,7 @@ def parts_of_job(part: str) -> list[str]:
 
 def job_number() -> int:
     """The number of this job in its multirun, from 0; 0 outside of a multirun."""
-    hydra = HydraConfig.get()
-    return int(hydra.job.num) if hydra.mode == RunMode.MULTIRUN else 0
+    return int(HydraConfig.get().job.num) if is_multirun() else 0
 
 
 def run_parts(
@@ -92,6 +92,7 @@ def _run_jobs(config: PipelineConfig, folder: PartFolder, jobs: list[list[str]],
     command += [
         f"from_config={_quoted(str(config.from_config))}",
         f"io.root={_quoted(config.io.root)}",
+        f"hydra.callbacks.sweep_parent.label={_quoted(label_of_job())}",
         f"part={','.join(_quoted(_SEPARATOR.join(parts)) for parts in jobs)}",
         *_FOLDERS,
         *launcher,

@@ -16,7 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError, YAMLError
 
 from pipeline.errors import ConfigError, MachineError
-from pipeline.run.settings import CONF, MACHINE_KEYS, schema, typed, unknown_key_message
+from pipeline.run.settings import (
+    CONF,
+    MACHINE_KEYS,
+    PipelineConfig,
+    schema,
+    typed,
+    unknown_key_message,
+)
 
 _MULTIRUN = ("--multirun", "-m")
 _RUN_FLAGS = (*_MULTIRUN, "--run", "-r")
@@ -38,6 +45,24 @@ def tidied(arguments: list[str]) -> list[str]:
     ]
 
 
+def with_swept_keys(arguments: list[str]) -> list[str]:
+    """Return the command line of a multirun with the keys that it sweeps, which its jobs need.
+
+    A job knows its own value of every key only; names of points contain the swept ones.
+    """
+    _, rest = _own_folder(arguments)
+    texts = [argument for argument in rest if argument not in _RUN_FLAGS]
+    if len(rest) == len(texts) or any(text.startswith("-") for text in texts):
+        return arguments
+    swept = [
+        override.get_key_element().lstrip("+")
+        for override in _parsed(texts)
+        if override.is_sweep_override()
+    ]
+    quoted = ",".join(f"'{key}'" for key in swept)
+    return [*arguments, f"hydra.callbacks.sweep_parent.swept=[{quoted}]"]
+
+
 def check_launcher(arguments: list[str]) -> None:
     """Raise MachineError if jobs are to run on Slurm, which this machine does not have."""
     if "hydra/launcher=slurm" in arguments and shutil.which("srun") is None:
@@ -47,12 +72,12 @@ def check_launcher(arguments: list[str]) -> None:
         )
 
 
-def check_overrides(arguments: list[str]) -> None:
-    """Check the names of groups, options and keys, and the settings that they compose to.
+def check_overrides(arguments: list[str]) -> PipelineConfig | None:
+    """Check the names of groups, options and keys; return the settings that they compose to.
 
-    The points of a sweep are not composed here: each job checks its own. Command lines that only
-    ask for help pass. Raises ConfigError for what does not exist or is out of range, and for a
-    file that is not plain YAML.
+    None for a sweep, whose jobs check their points, for settings from a file, and for a command
+    line that only asks for help. Raises ConfigError for what does not exist or is out of range, and
+    for a file that is not plain YAML.
     """
     for argument in arguments:
         if not _is_utf8(argument):
@@ -65,7 +90,7 @@ def check_overrides(arguments: list[str]) -> None:
                 "options of groups by GROUP=OPTION; --config-dir adds your own."
             )
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
-        return
+        return None
     texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
     overrides = _parsed(texts)
     folders = [CONF] if own is None else [CONF, own]
@@ -80,7 +105,8 @@ def check_overrides(arguments: list[str]) -> None:
     if any(override.key_or_group == "from_config" for override in overrides):
         _check_only_machine_keys(overrides)
     elif not any(override.is_sweep_override() for override in overrides):
-        typed(_composed(texts, folders))
+        return typed(_composed(texts, folders))
+    return None
 
 
 def yaml_message(error: YAMLError) -> str:

@@ -32,41 +32,82 @@ _INTERPOLATION = re.compile(r"\$\\?\{")  # Hydra escapes it in the overrides of 
 _LONGEST_NAME = 120
 _DIGITS = 8  # of the digest that tells long or odd names apart
 _STORES = "stores.json"  # lists the stores in a folder io.out
+_SYMBOLS = {"uncertainty.temperature": "T", "decode.beam": "B"}  # those of tables and figures
 
 
-def folder_of_points(stage: str, task: str, overrides: Any) -> str:
+def folder_of_points(stage: str, task: str, overrides: Any, swept: Sequence[str] = ()) -> str:
     """Return the default folder of a multirun in io.root, such as `multirun/decode.beam`.
 
-    It is named after the keys of the overrides, so that a multirun with further values, or of the
+    It is named after the keys that are swept, so that a multirun with further values, or of the
     next stage, continues the same points. Stage sweep has a folder for each task.
     """
     if stage == "sweep":
         return f"sweep/{task}"
-    keys = [
-        key
-        for key, _ in sorted(_pairs(overrides))
-        if key.split(".")[0] not in ("io", *_NOT_IN_NAMES)
-    ]
+    keys = [key for key, _ in _divided(overrides, swept)[0] if key.split(".")[0] != "io"]
     return f"multirun/{_file_name('+'.join(keys)) or 'all'}"
 
 
-def point_name(overrides: Any) -> str:
+def point_name(overrides: Any, swept: Sequence[str] = ()) -> str:
     """Return the default folder of a point in that of its multirun, such as `point-decode.beam-5`.
 
-    Characters that Hydra's command line does not accept without quotes become `-`, and of a path
-    only the last component stays; a digest then tells names apart.
+    It names the overrides whose keys are in `swept`, and has a digest of those that all points
+    share; if none is swept, it names all. Characters that Hydra's command line does not accept
+    without quotes become `-`, and of a path only the last component stays; a digest then tells
+    names apart.
     """
-    pairs = [pair for pair in sorted(_pairs(overrides)) if not _is_any(pair[0], _NOT_IN_NAMES)]
+    pairs, shared = _divided(overrides, swept)
     exact = "+".join(f"{key}-{value}" for key, value in pairs)
     short = "+".join(f"{key}-{value.rpartition('/')[2]}" for key, value in pairs)
     is_exact = short == exact and not any("+" in value for _, value in pairs)
-    return "-".join(["point", *filter(None, [_file_name(short, None if is_exact else exact)])])
+    name = _file_name(short, None if is_exact else exact)
+    return "-".join(filter(None, ["point", name, digest(*shared)[:_DIGITS] if shared else ""]))
+
+
+def _divided(
+    overrides: Any, swept: Sequence[str]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return (key, value) of the overrides that names contain, and of those that points share."""
+    pairs = [pair for pair in sorted(_pairs(overrides)) if not _is_any(pair[0], _NOT_IN_NAMES)]
+    named = [pair for pair in pairs if pair[0] in swept] or pairs
+    return named, [pair for pair in pairs if pair not in named]
+
+
+def label_of_point(overrides: Any, swept: Sequence[str]) -> str:
+    """Return what the lines that a point logs begin with, such as `T=1 B=5: `; empty if alone."""
+    names = short_names(pair for pair in _pairs(overrides) if pair[0] in swept)
+    return f"{names}: " if names else ""
+
+
+def short_names(settings: Iterable[tuple[str, str]]) -> str:
+    """Return `T=1 resamples=100` for temperature and metrics.resamples."""
+    return " ".join(f"{_SYMBOLS.get(key) or key.rpartition('.')[2]}={v}" for key, v in settings)
+
+
+# Registered at import, because jobs run in separate processes, which need the resolvers too.
+for _resolver in (folder_of_points, point_name, label_of_point):
+    OmegaConf.register_new_resolver(_resolver.__name__, _resolver, replace=True)
+
+
+def label_of_job() -> str:
+    """Return the label of the point that this process works for; empty outside of a sweep."""
+    if not HydraConfig.initialized():
+        return ""
+    return str(HydraConfig.get().callbacks["sweep_parent"].label)
 
 
 def overrides_of_job() -> dict[str, str]:
     """Return key -> value of the overrides of this job that are not machine keys."""
-    pairs = _pairs(HydraConfig.get().overrides.task)
+    pairs = _pairs(_overrides())
     return {key: value for key, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
+
+
+def keys_of_job() -> list[str]:
+    """Return the keys and groups that the overrides of this job set, without packages."""
+    return [key.rpartition("@")[2] for key, _ in _pairs(_overrides())]
+
+
+def _overrides() -> Any:
+    return HydraConfig.get().overrides.task if HydraConfig.initialized() else []
 
 
 def is_multirun() -> bool:
@@ -78,6 +119,30 @@ def folder_of_job() -> Path:
     """Return Hydra's folder of this job of a multirun, relative if the settings are."""
     sweep = HydraConfig.get().sweep
     return Path(sweep.dir) / str(sweep.subdir)
+
+
+def folder_of_sweep(config: PipelineConfig) -> Path:
+    """Return the folder of all points of stage sweep, which makes one without a multirun too."""
+    if is_multirun():
+        return Path(HydraConfig.get().sweep.dir)
+    return Path(config.io.root) / folder_of_points("sweep", config.task.name, [])
+
+
+def folder_in_sweep(config: PipelineConfig) -> Path:
+    """Return the folder of this point of stage sweep."""
+    if is_multirun():
+        return folder_of_job()
+    return folder_of_sweep(config) / point_name(_overrides())
+
+
+def folder_of_process() -> Path:
+    """Return Hydra's folder of the files that describe this run or job."""
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
+def is_point(folder: Path) -> bool:
+    """Whether a folder of results is a point, which has links to what it builds on."""
+    return any((folder / name).is_symlink() for name in ("prepare", "train", "decode"))
 
 
 def point_settings(stage: str, config: PipelineConfig) -> PipelineConfig:
@@ -102,12 +167,18 @@ def point_settings(stage: str, config: PipelineConfig) -> PipelineConfig:
 
 
 def _out_of_point(config: PipelineConfig) -> Path:
-    """Return the folder of this point in io.out; stage tables reads its input there as well."""
+    """Return the folder of this point in io.out; stage tables reads its input there as well.
+
+    It is io.out itself if that tells the points apart: nothing else is swept, or it depends on the
+    job.
+    """
     out = Path(str(config.io.out))
-    raw = dict(_pairs(HydraConfig.get().overrides.task))
-    if _INTERPOLATION.search(raw.get("io.out", "")):
+    raw, hydra = dict(_pairs(_overrides())), HydraConfig.get()
+    swept = [*hydra.callbacks["sweep_parent"].swept]
+    if swept == ["io.out"] or _INTERPOLATION.search(raw.get("io.out", "")):
         return out
-    own = out / point_name([f"{key}={value}" for key, value in raw.items() if key != "io.out"])
+    others = [f"{key}={value}" for key, value in raw.items() if key != "io.out"]
+    own = out / point_name(others, swept)
     if config.io.store is None and (out / _STORES).is_file():
         with locked_folder(own):
             link(own, out, _STORES, "decode", "uncertainty", "metrics")
@@ -187,7 +258,7 @@ class Record:
     | overrides | pairs of key and value, as requested |
     | summary | the folder of the summary |
     | folder | the folder of the results, once it is known |
-    | numbers | name -> value, if the stage reports numbers itself |
+    | numbers, intervals | name -> value, name -> its ends, if the stage reports them itself |
     | ended, reason | whether the job has ended, and why it failed; null if it did not |
     """
 
@@ -246,7 +317,7 @@ def _pairs(overrides: Any) -> list[tuple[str, str]]:
         if OmegaConf.is_config(overrides)
         else overrides
     )
-    pairs = [text.lstrip("+").partition("=") for text in texts]
+    pairs = [str(text).lstrip("+").partition("=") for text in texts]
     return [(key, value) for key, _, value in pairs]
 
 

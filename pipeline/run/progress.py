@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from pipeline.run.logs import DETAILS
+from pipeline.run.points import label_of_job
 
 Item = TypeVar("Item")
 _LINE_EVERY_SECONDS = 20.0
@@ -26,7 +27,13 @@ class Progress:
         if sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, desc=title, position=row, leave=False, dynamic_ncols=True)
+            self._bar = tqdm(
+                total=total,
+                desc=label_of_job() + title,
+                position=row,
+                leave=False,
+                dynamic_ncols=True,
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -197,7 +197,7 @@ def implementation(dotted: str, key: str) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(f"{key}: must name a function (got {dotted!r}).")
     try:
-        inspect.getfile(function)  # type: ignore[arg-type]
+        inspect.getfile(function)
     except TypeError:  # results depend on the code of the function
         raise ConfigError(
             f"{key}: must name a function or class written in Python (got {dotted!r})."

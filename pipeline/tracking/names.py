@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from pipeline.run.points import short_names
 from pipeline.run.settings import MACHINE_KEYS
 
-_SYMBOLS = {"uncertainty.temperature": "T", "decode.beam": "B"}  # those of tables and figures
 _SHOWN_ELSEWHERE = ("task", "experiment")  # MLflow's experiment is the task
 _NAME_IN_DVC = "DVC_EXP_NAME"  # which DVC sets for the stages of an experiment
 
@@ -39,14 +38,3 @@ def settings_of(overrides: Iterable[str]) -> list[tuple[str, str]]:
     pairs = [override.lstrip("+").partition("=") for override in overrides]
     hidden = (*MACHINE_KEYS, *_SHOWN_ELSEWHERE)
     return [(key, value) for key, _, value in pairs if key.partition(".")[0] not in hidden]
-
-
-def swept(overrides: Iterable[str]) -> list[str]:
-    """Return the keys that have several values on the command line of a sweep."""
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    return [override.get_key_element() for override in parsed if override.is_sweep_override()]
-
-
-def short_names(settings: Iterable[tuple[str, str]]) -> str:
-    """Return `T=1 resamples=100` for temperature and metrics.resamples."""
-    return " ".join(f"{_SYMBOLS.get(key) or key.rpartition('.')[2]}={v}" for key, v in settings)

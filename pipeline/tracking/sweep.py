@@ -16,10 +16,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import MachineError
 from pipeline.run.files import write_json
+from pipeline.run.points import short_names
 from pipeline.run.settings import PipelineConfig
 from pipeline.tracking.experiment import is_tracked, one_line_errors, open_experiment
 from pipeline.tracking.log import RunLog
-from pipeline.tracking.names import settings_of, short_names, swept
+from pipeline.tracking.names import settings_of
 
 _PARENT_FILE = "mlflow_parent_run.json"
 
@@ -47,9 +48,12 @@ _started: list[Sweep] = []  # Hydra creates the callback and does not return it
 
 
 class SweepParent(Callback):
-    """Create the store, the experiment and the run of a sweep once, before its jobs start."""
+    """Create the store, the experiment and the run of a sweep once, before its jobs start.
 
-    def __init__(self, folder: str) -> None:
+    Its other settings tell jobs which keys are swept.
+    """
+
+    def __init__(self, folder: str, **_: Any) -> None:
         self._folder = Path(folder)
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
@@ -73,7 +77,7 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
     folder.mkdir(parents=True, exist_ok=True)
-    parent = Parent(run.info.run_id, swept(overrides))
+    parent = Parent(run.info.run_id, [*config.hydra.callbacks.sweep_parent.swept])
     write_json(folder / _PARENT_FILE, asdict(parent))
     return RunLog(client, run.info.run_id)
 

@@ -97,6 +97,29 @@ def test_failed_point_is_named_in_the_summary(tmp_path: Path) -> None:
     assert frame["reason"].isna().tolist() == [True, False]
 
 
+def test_swept_folders_are_those_of_the_points_and_lines_say_which_point(tmp_path: Path) -> None:
+    store = _write(tmp_path / "a.h5")
+    arguments = (f"io.store={store}", "metrics.resamples=0", "~report.figures")
+    text = multirun(tmp_path, "metrics", "io.out=one,two", *arguments)
+    for name in ("one", "two"):
+        assert (tmp_path / name / "metrics" / "toy" / "cells.csv").is_file()
+        assert f" INFO out={name}: task toy of the stores" in text
+    summary = pd.read_csv(tmp_path / "outputs" / "multirun" / "all" / "summary.csv")
+    assert [Path(folder).name for folder in summary["folder"]] == ["one", "two"]
+
+
+def test_results_that_do_not_exist_are_one_sentence_and_no_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stages.tables", "io.root=outputs/multirun/seed/point-seed-3"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: io.root: no such folder of results (outputs/multirun/")
+    assert result.stderr.count("\n") == 1
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("out", ["out", "out/${hydra:job.num}"])
 def test_each_point_has_results_of_its_own_in_io_out(out: str, tmp_path: Path) -> None:
     store = _write(tmp_path / "a.h5")

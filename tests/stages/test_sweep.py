@@ -161,6 +161,25 @@ def test_summary_sorts_points_and_omits_constant_keys() -> None:
     assert figure.axes[0].get_title() == number_title("roc_auc/a")
 
 
+def test_figure_has_intervals_plain_values_and_one_scale_per_metric() -> None:
+    points = [
+        Point(
+            number,
+            {"uncertainty.temperature": str(temperature)},
+            {"roc_auc/a": 50.0 + number, "roc_auc/b": 90.0, "bleu": 20.0},
+            intervals={"roc_auc/a": (40.0, 60.0)},
+        )
+        for number, temperature in enumerate((1, 2, 10))
+    ]
+    figure = draw(summary(points))
+    assert figure is not None
+    a, b, bleu = figure.axes
+    assert [label.get_text() for label in a.get_xticklabels()] == ["1", "2", "10"]
+    assert a.get_xscale() == "log"
+    assert [len(axis.collections) for axis in (a, b, bleu)] == [1, 0, 0]
+    assert a.get_ylim() == b.get_ylim() != bleu.get_ylim()
+
+
 def test_sweep_over_names_has_no_figure() -> None:
     points = [
         Point(n, {"decode": name}, {"bleu": 1.0}) for n, name in enumerate(("beam", "greedy"))

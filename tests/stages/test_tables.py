@@ -90,6 +90,13 @@ def test_case_17_all_tables_are_written_to_any_path(
     assert f"not made, since nothing in this run belongs there: {not_made}" in caplog.text
     stems = [label.replace(":", "_") for label in labels]
     expected = {f"{stem}.{end}" for stem in stems for end in ("csv", "md", "tex")}
+    assert "tables without any value: " in caplog.text
+    reason = "test set L-DEEN is not part of this run of nmt_ende (cells: "
+    assert caplog.text.count(reason) == 1
+    empty = (folder / "apn-tab_ood-detection-tf.md").read_text(encoding="utf-8")
+    assert empty.count("\n- ") == 4
+    assert "n/a" not in empty
+    assert "ood-detection-tf" not in (folder / "all_tables.tex").read_text(encoding="utf-8")
     common = {"results.csv", "all_tables.tex", "claims.csv", "claims.md", "manifest.json"}
     assert names == expected | common
     assert (root / "report" / "index.html").is_file()
@@ -153,6 +160,16 @@ def test_case_2_tables_of_a_single_member_have_numbers_or_reasons(tmp_path: Path
     assert all(row["value"] or row["reason"] for row in rows)
     reasons = {row["reason"] for row in rows if row["ensemble"] == "single"}
     assert "one member: no spread" in reasons
+
+
+def test_a_point_has_the_tasks_of_its_sweep_only(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "prepare").rename(root.parent / "prepared")
+    (root / "prepare").symlink_to(root.parent / "prepared")
+    tables(settings(root))
+    assert "has no cells" not in caplog.text
+    assert (root / "report" / "index.html").is_file()
 
 
 def test_tasks_of_the_demo_that_were_not_run_are_no_business_of_a_task_of_ones_own(

@@ -22,7 +22,7 @@ from pipeline.report.page.evidence import claim_groups
 from pipeline.report.page.origin import COPIES, Origin, comparison, facts, versions
 from pipeline.report.page.sections import card_html, signature_parts, summaries
 from pipeline.report.page.tables import shown_table
-from pipeline.report.table import Table
+from pipeline.report.table import Table, count_reasons
 from pipeline.run.files import read_json
 
 _HERE = Path(__file__).parent
@@ -122,6 +122,7 @@ def write_page(path: Path, content: PageContent) -> None:
             versions=versions(),
             tables=[shown_table(table) for table in content.tables if not table.is_empty],
             empty_tables=[table for table in content.tables if table.is_empty],
+            empty_cells=count_reasons(table for table in content.tables if table.is_empty),
             claims=claim_groups(content.claims, index),
             verdicts=Counter(verdict.verdict for verdict in content.claims),
             cards=_cards(content.tasks, index),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.metrics.cell import Cell
-from pipeline.metrics.main_numbers import headline, main_numbers
+from pipeline.metrics.main_numbers import headline, main_intervals, main_numbers
 
 CELL = Cell("nmt_ende", "help", "random_init", "prex", "beam", value=7.0)
 ROC_AUC = replace(CELL, test_set="permuted", metric="roc_auc", column="prex_rmi_s", T="10", B="5")
@@ -39,6 +39,12 @@ def test_name_of_a_number(changes: dict[str, str], name: str) -> None:
     assert numbers(cell) == {name: 7.0}
     assert numbers(replace(cell, value=0.0)) == {name: 0.0}
     assert numbers(replace(cell, value=None), replace(cell, length_norm="false")) == {}
+
+
+def test_intervals_are_those_of_the_numbers_that_have_one() -> None:
+    with_interval = replace(CELL, column="bleu", metric="bleu", low=6.0, high=8.0)
+    cells = [with_interval, replace(CELL, column="nll", metric="nll", regime="teacher_forcing")]
+    assert main_intervals(cells, "random_init", "help", 10) == {"bleu": (6.0, 8.0)}
 
 
 @pytest.mark.parametrize(

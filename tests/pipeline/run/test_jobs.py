@@ -40,7 +40,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelineConfig:
     # Hydra keeps one configuration per process. monkeypatch restores it after the test.
     monkeypatch.setattr(HydraConfig.instance(), "cfg", None)
     with open_dict(composed):
-        HydraConfig.instance().set_config(composed)
+        HydraConfig.instance().set_config(composed.copy())
         del composed["hydra"]
         composed.from_config = "a b.yaml"
     return typed(composed)
@@ -60,6 +60,7 @@ def test_shards_and_then_parts_go_to_the_chosen_launcher(
     same = [
         *(sys.executable, "-m", "stages.decode", "--multirun"),
         *("from_config='a b.yaml'", f"io.root='{tmp_path}'"),
+        "hydra.callbacks.sweep_parent.label=''",
     ]
     launcher = [
         "hydra.sweep.dir=${hydra.callbacks.sweep_parent.folder}",

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import ConfigError, MachineError
 from pipeline.run import overrides as config_overrides
-from pipeline.run.overrides import check_launcher, check_overrides, tidied
+from pipeline.run.overrides import check_launcher, check_overrides, tidied, with_swept_keys
 from pipeline.run.settings import CONF
 
 
@@ -186,3 +186,11 @@ def test_options_of_a_folder_of_ones_own_are_found(tmp_path: Path) -> None:
         check_overrides([own, "uncertainty=yours"])
     with pytest.raises(ConfigError, match=r"--config-dir: must be a folder \(got .*none\)"):
         check_overrides([f"{own}/none", "uncertainty=mine"])
+
+
+def test_jobs_of_a_multirun_learn_which_keys_are_swept() -> None:
+    given = ["-m", "decode.beam=1,5", "seed=3", "+a.b='x,y'", "uncertainty.temperature=range(1,5)"]
+    swept = "hydra.callbacks.sweep_parent.swept=['decode.beam','uncertainty.temperature']"
+    assert with_swept_keys(given) == [*given, swept]
+    for without in (["seed=3"], ["-m", "--help", "seed=1,2"]):
+        assert with_swept_keys(without) == without

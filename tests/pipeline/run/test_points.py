@@ -10,7 +10,15 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipeline.run.code import input_folders, resumed_folders
-from pipeline.run.points import folder_of_points, hard_link, link, point_name, unread_keys
+from pipeline.run.points import (
+    folder_of_points,
+    hard_link,
+    is_point,
+    label_of_point,
+    link,
+    point_name,
+    unread_keys,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +41,26 @@ def test_points_have_different_names_that_need_no_quotes() -> None:
     assert len({*names}) == len(values)
     assert all(len(name) < 150 and name.isascii() and not {*" =,'[]/"} & {*name} for name in names)
     assert names[2].startswith("point-a-x.h5-")
+
+
+def test_names_contain_what_is_swept_and_a_digest_tells_the_rest_apart() -> None:
+    swept = ["decode.beam"]
+    names = [
+        point_name([f"decode.beam={beam}", f"seed={seed}"], swept) for beam in "15" for seed in "12"
+    ]
+    ones, fives = 2 * ["point-decode.beam-1"], 2 * ["point-decode.beam-5"]
+    assert [name[:-9] for name in names] == [*ones, *fives]
+    assert len({*names}) == 4
+    assert point_name(["decode.beam=5", "io.root=a"], swept) == "point-decode.beam-5"
+    overrides = ["decode.beam=5", "seed=1"]
+    assert folder_of_points("decode", "nmt_ende", overrides, swept) == "multirun/decode.beam"
+
+
+def test_lines_of_a_point_begin_with_what_is_swept() -> None:
+    overrides = ["decode.beam=5", "seed=1", "uncertainty.temperature=10"]
+    swept = ["decode.beam", "uncertainty.temperature"]
+    assert label_of_point(overrides, swept) == "B=5 T=10: "
+    assert label_of_point(overrides, []) == ""
 
 
 def test_value_in_jobs_only_is_not_resolved() -> None:
@@ -65,8 +93,10 @@ def test_links_are_relative_and_own_results_stay(tmp_path: Path) -> None:
     for name in ("root/prepare", "root/decode", "other/prepare", "point/decode"):
         (tmp_path / name).mkdir(parents=True)
     point = tmp_path / "point"
+    assert not is_point(point)
     link(point, tmp_path / "root", "prepare", "decode", "absent")
     assert str((point / "prepare").readlink()) == "../root/prepare"
+    assert is_point(point)
     assert not (point / "decode").is_symlink()
     assert not os.path.lexists(point / "absent")
     link(point, tmp_path / "other", "prepare")

@@ -201,6 +201,9 @@ def test_command_warns_of_what_cannot_be_checked(
         assert "Nothing needs to be done if token_statistics computed the statistics" in done.stderr
 
 
-def test_stores_of_stage_decode_need_no_such_warning(write_store: Write) -> None:
-    with open_store(write_store(config="decode: {}")) as store:
+def test_stores_of_stage_decode_need_no_such_warning(
+    write_store: Write, attributes: dict[str, Any]
+) -> None:
+    attributes["config"] = "decode: {}"
+    with open_store(write_store()) as store:
         assert unchecked(store) is None
