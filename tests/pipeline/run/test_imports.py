@@ -1,13 +1,15 @@
 """Imports: no torch or Hydra before a stage needs it, and fairseq hides no setting."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hydra.core.config_store import ConfigStore
 
 from pipeline.fairseq_bridge import import_fairseq
-from pipeline.run.settings import CONF
+from pipeline.run.settings import CONF, ROOT
 
 pytestmark = pytest.mark.process
 
@@ -33,6 +35,21 @@ def test_decode_and_sweep_start_without_torch() -> None:
     code = "import sys, stages.decode, stages.sweep; print('torch' in sys.modules, end='')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "False"), done.stderr
+
+
+def test_training_text_is_written_without_torch_and_fairseq(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "sys.modules['torch'] = sys.modules['fairseq'] = None\n"
+        "import stages.prepare\n"
+        "from pipeline.fairseq_bridge.corpus.binarised import write_dictionaries, write_split\n"
+        "write_dictionaries(Path('out'), ('en', 'de'), {'a': 2})\n"
+        "write_split(Path('out'), 'train', ('en', 'de'), ([['a']], [['a', 'b']]))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert len(list((tmp_path / "out").iterdir())) == 6
 
 
 def test_fairseq_registers_no_name_that_conf_uses() -> None:

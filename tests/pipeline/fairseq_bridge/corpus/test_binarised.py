@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
@@ -44,6 +45,24 @@ def test_fairseq_loads_the_written_text(folder: Path) -> None:
         assert [_symbols(dictionary, tokens) for tokens in loaded] == [
             [*sentence, "</s>"] for sentence in expected
         ]
+
+
+@pytest.mark.parametrize("vocab_size", [9, 65_499, 65_500])
+def test_the_files_equal_those_of_fairseq(vocab_size: int, tmp_path: Path) -> None:
+    counts = COUNTS | {f"w{index}": 1 for index in range(vocab_size - 4 - len(COUNTS))}
+    write_dictionaries(tmp_path, ("en", "de"), counts)
+    write_split(tmp_path, "train", ("en", "de"), (SOURCE, TARGET))
+    dictionary = import_fairseq("fairseq.data").Dictionary.load(str(tmp_path / "dict.de.txt"))
+    assert len(dictionary) == vocab_size
+    make_builder = import_fairseq("fairseq.data.indexed_dataset").make_builder
+    builder = make_builder(str(tmp_path / "expected.bin"), "mmap", vocab_size)
+    for subwords in TARGET:
+        ids = [dictionary.index(subword) for subword in subwords]
+        builder.add_item(torch.tensor([*ids, dictionary.eos()]))
+    builder.finalize(str(tmp_path / "expected.idx"))
+    for ending in ("bin", "idx"):
+        expected = (tmp_path / f"expected.{ending}").read_bytes()
+        assert (tmp_path / f"train.en-de.de.{ending}").read_bytes() == expected
 
 
 def test_the_translation_task_of_fairseq_loads_the_written_text(folder: Path) -> None:
