@@ -42,11 +42,13 @@ _SETS_LEFT_OUT = (
     "french-english",
 )
 _FIGURES_LEFT_OUT = (
+    "rejection_example",
     "error_histograms",
     "confidence_histograms",
     "reliability",
     "sensitivity_to_beam",
     "sensitivity_to_temperature",
+    "baselines",
     "ablation",
 )
 # Overrides in addition to experiment=fault.

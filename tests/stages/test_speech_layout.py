@@ -20,6 +20,7 @@ from stages.train import train
 from stages.uncertainty import uncertainty
 from tests.pipeline.data.speech.conftest import WriteAudio, write_audio
 from tests.speech_toy import BINS, MODEL_SETTINGS
+from tests.stages.trained_members import ONE_FIGURE
 
 __all__ = ["write_audio"]
 _WORDS = ("RED", "GREEN", "BLUE", "DOOR", "LAMP")
@@ -54,6 +55,7 @@ def _overrides(folder: Path) -> list[str]:
         *("train.validate_interval_updates=8", "train.checkpoint_interval_updates=4"),
         *("decode.beam=3", "uncertainty.beam=[1,3]"),
         *("decode.max_length_ratio=0", "decode.max_length_offset=12"),
+        *ONE_FIGURE,
     ]
 
 
