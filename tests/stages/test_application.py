@@ -190,9 +190,9 @@ def _write_stage_with_parts(folder: Path) -> None:
     _script(package, "train", PARTS)
 
 
-@pytest.mark.parametrize("name", ["out puts: 日本", "a,b=c 'd' (é)"])
-def test_case_17_parts_are_written_below_any_path(name: str, tmp_path: Path) -> None:
+def test_case_17_parts_are_written_below_any_path(tmp_path: Path) -> None:
     _write_stage_with_parts(tmp_path)
+    name = "out puts: 日本 a,b=c 'd' (é)"
     root = tmp_path / name
     root.mkdir()
     (root / "repaired").write_text("")
@@ -206,7 +206,7 @@ def test_case_17_parts_are_written_below_any_path(name: str, tmp_path: Path) -> 
     assert {path.name for path in tmp_path.iterdir()} == {"code", name}
 
 
-@pytest.mark.parametrize("parts_per_job", [1, 2, 3])
+@pytest.mark.parametrize("parts_per_job", [1, 3])
 def test_failed_part_is_named_and_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_per_job: int
 ) -> None:
