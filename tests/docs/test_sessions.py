@@ -55,6 +55,7 @@ TINY = (
     "decode.self_check=false",
     "metrics.resamples=0",
     "~report.figures",
+    "tracking=off",
 )
 # Commands that whoever runs the tests has already run.
 INSTALLATION = (["make", "setup"], [".", ".venv/bin/activate"])
