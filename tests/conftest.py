@@ -166,11 +166,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that start processes, and run the longest files first.
 
-    A long file that starts last would keep one process busy after the others have ended.
+    A long file that starts last would keep one process busy after the others have ended. For the
+    same reason the folders that start processes come before the many short unit tests.
     """
     folder = Path(__file__).parent
     rank = {folder / name: rank for rank, name in enumerate(_LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        top = item.path.relative_to(folder).parts[0]
+        return rank.get(item.path, len(rank)), top not in _PROCESS_FOLDERS
+
+    items.sort(key=place)
     for item in items:
         fixtures = {*getattr(item, "fixturenames", ())}
         top = item.path.relative_to(folder).parts[0]
@@ -206,7 +212,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--moments", type=int, default=2, help="how often tests/faults kills each stage"
+        "--moments", type=int, default=1, help="how often tests/faults kills each stage"
     )
 
 
