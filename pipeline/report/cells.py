@@ -167,10 +167,10 @@ class CellIndex:
         of_set = self._of_set.get((key.task, key.test_set))
         if of_set is not None and of_set.regime == "-":
             return f"no such set: {of_set.reason}"
-        similar = list(self._by_key)
+        shared: dict[str, str] = {}
         for name, reason in _WHY_ABSENT.items():
-            similar = [known for known in similar if getattr(known, name) == getattr(key, name)]
-            if not similar:
+            shared[name] = getattr(key, name)
+            if not self.keys(**shared):
                 named = key._replace(
                     task=self.label(key.task),
                     test_set=of_set.test_set if of_set else key.test_set,
