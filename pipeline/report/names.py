@@ -62,10 +62,13 @@ def metric_label(name: str) -> str:
 def measure_label(name: str) -> str:
     """Return `PrEx knowledge M, S-IW` for `prex_rmi_s`.
 
-    Token measures and columns that are not in the registry keep their names.
+    A token measure is `PrEx total P`; columns that are not in the registry keep their names.
     """
     if name in _OTHER_COLUMNS:
         return _OTHER_COLUMNS[name].text
+    token = TOKEN_MEASURES.get(name)
+    if token is not None and token.posterior:
+        return f"{POSTERIORS[token.posterior]} {token.uncertainty} {_heading(name, '1').text}"
     measure = SEQUENCE_MEASURES.get(name)
     if measure is None:
         return name

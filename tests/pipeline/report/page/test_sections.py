@@ -15,8 +15,10 @@ from pipeline.report.page.sections import card_html
         ("expr_epkl_w_c", "ExPr knowledge K, exact, C-IW"),
         ("prex_mi_mc", "PrEx knowledge I, MC"),
         ("var_logp_ln", "variance of ln P, by length"),
-        ("prex_mi", "prex_mi"),
+        ("prex_mi", "PrEx knowledge I"),
         ("my_own_s", "my_own_s"),
+        ("prex_score", "PrEx total P"),
+        ("expr_rmi", "ExPr knowledge M"),
     ],
 )
 def test_measures_have_readable_labels(name: str, label: str) -> None:
