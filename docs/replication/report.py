@@ -6,6 +6,7 @@ points.csv, numbers.csv and claims.csv, which run.py writes. Points that were no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +48,7 @@ _DETECTED_SPEECH = ("commands-noisy", "fish-fillets", "french-prompts")
 
 @dataclass(frozen=True)
 class Place:
-    """A tick of the horizontal axis, and what is drawn above it."""
+    """A tick of the horizontal axis, what is drawn there, and if a line leads to it."""
 
     label: str
     training: str
@@ -55,6 +56,7 @@ class Place:
     ensemble: str = "random_init"
     hypotheses: str = "prex"
     temperature: float = 10
+    joined: bool = True
 
 
 def main() -> None:
@@ -89,8 +91,8 @@ def strength(numbers: pd.DataFrame) -> Figure:
     """ROC-AUC of every out-of-domain set against the length of training, width and sentences."""
     places = [
         *_lengths("ende"),
-        Place("width\n256", "ende-width-256"),
-        Place("40\nwords", "ende-words-40"),
+        Place("width\n256", "ende-width-256", joined=False),
+        Place("40\nwords", "ende-words-40", joined=False),
     ]
     return _by_test_set(numbers, places, "updates of each member")
 
@@ -120,6 +122,7 @@ def ensembles(numbers: pd.DataFrame) -> Figure:
         Place("MC\ndropout", "ende", ensemble="mc_dropout"),
         Place("snap-\nshots", "ende-snapshots", ensemble="snapshot"),
     ]
+    kinds = [replace(kind, joined=False) for kind in kinds]
     return _by_test_set(numbers, kinds, "ensemble of four members")
 
 
@@ -149,13 +152,8 @@ def _shares(pair: str) -> list[Place]:
 
 
 def _sides(pair: str) -> list[Place]:
-    return [
-        Place("none", pair),
-        Place("source", f"{pair}-source-5"),
-        Place("target", f"{pair}-target-5"),
-        Place("both", f"{pair}-both-5"),
-        Place("third", f"{pair}-third-5"),
-    ]
+    names = {side: f"{pair}-{side}-5" for side in ("source", "target", "both", "third")}
+    return [Place(side, name, joined=False) for side, name in {"none": pair, **names}.items()]
 
 
 def _lengths(training: str, temperature: float = 10) -> list[Place]:
@@ -202,15 +200,19 @@ def _draw_detection(
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.axhline(50, color="0.5", linewidth=0.8)
     for index, measure in enumerate(_MEASURES):
-        cells = {
-            position + 0.06 * (index - 1.5): _cell(numbers, place, test_set, measure)
-            for position, place in enumerate(places)
-        }
-        made = {at: cell for at, cell in cells.items() if cell is not None}
-        values = [cell["value"] for cell in made.values()]
-        axis.plot([*made], values, label=short_label(measure), **look(measure))
-        low, high = ([cell[end] for cell in made.values()] for end in ("low", "high"))
-        axis.vlines([*made], low, high, color=look(measure)["color"], linewidth=0.8)
+        ats, values = [], []
+        for position, place in enumerate(places):
+            cell = _cell(numbers, place, test_set, measure)
+            if cell is None:
+                continue
+            at = position + 0.06 * (index - 1.5)
+            axis.vlines(at, cell["low"], cell["high"], color=look(measure)["color"], linewidth=0.8)
+            if not place.joined:
+                ats.append(at)
+                values.append(math.nan)  # ends the line
+            ats.append(at)
+            values.append(cell["value"])
+        axis.plot(ats, values, label=short_label(measure), **look(measure))
 
 
 def _cell(
