@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, cached_property
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class CellIndex:
     """Look up cells by key. A test set is found under its name and under its roles in the paper."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        cells = [_cell(row) for row in frame.to_dict("records")]
+        cells = _cells(frame)
         self.cells = [cell for cell in cells if cell.regime != "-"]
         self._by_key = {
             cell.key._replace(test_set=name): cell for cell in self.cells for name in _names(cell)
@@ -187,7 +188,8 @@ def _names(cell: Cell) -> list[str]:
     return [cell.test_set, *cell.roles.split()]
 
 
-def _cell(row: dict[Any, Any]) -> Cell:
-    numbers = {name: None if pd.isna(row[name]) else float(row[name]) for name in _NUMBERS}
-    counts = {name: int(row[name]) for name in _COUNTS}
-    return Cell(**{**row, **numbers, **counts})
+def _cells(frame: pd.DataFrame) -> list[Cell]:
+    columns: dict[str, list[Any]] = {name: frame[name].tolist() for name in _COLUMNS}
+    for name in _NUMBERS:
+        columns[name] = [None if isnan(x) else x for x in frame[name].astype(float)]
+    return [Cell(*values) for values in zip(*columns.values(), strict=True)]

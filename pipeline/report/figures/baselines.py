@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,8 @@ def baseline_dots(evidence: TaskEvidence) -> Sheet:
     passes (forward passes of one model per token), metric (prr or roc_auc), test_set, percent, and
     the bounds low and high of its interval. The numbers are those of the cells.
     """
-    index = CellIndex(pd.DataFrame([asdict(cell) for cell in evidence.cells]))
+    columns = [field.name for field in fields(Cell)]
+    index = CellIndex(pd.DataFrame([asdict(cell) for cell in evidence.cells], columns=columns))
     return Sheet(
         "Measures of later work beside those of the paper",
         "In brackets: forward passes of one model per token. Left: prediction rejection ratio on "
