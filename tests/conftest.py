@@ -212,7 +212,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--moments", type=int, default=1, help="how often tests/faults kills each stage"
+        "--moments", type=int, default=2, help="how often tests/faults kills each stage"
     )
 
 

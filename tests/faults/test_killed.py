@@ -38,14 +38,10 @@ def kill_before(file: int, stage: str, run: SmallRun) -> None:
 def digests_after_kill(
     stage: str, moment: int, undisturbed: Undisturbed, folder: Path
 ) -> Mapping[str, str]:
-    """Kill a stage at a seeded moment, run it again and return the digests of its files.
-
-    Each kind of moment takes turns: among the moments of a stage, and among the stages if each is
-    killed once.
-    """
+    """Kill a stage at a seeded moment, run it again and return the digests of its files."""
     run = undisturbed.run.copy_before(stage, folder)
     seeded = random.Random(f"{stage} {moment}")
-    if (STAGES.index(stage) + moment) % 2:
+    if moment % 2:
         kill_before(seeded.randint(1, undisturbed.files[stage]), stage, run)
     else:
         kill_at(seeded.uniform(0, undisturbed.seconds[stage]), stage, run)
