@@ -42,7 +42,7 @@ _LATEX_PACKAGES = "% Needs the packages amsfonts, booktabs and graphicx."
 # A table shrinks to the width of the text, and then to the height that leaves room for its notes.
 _LATEX_FITTED = "%\n".join(
     (
-        r"\resizebox*{!}{\ifdim\totalheight>0.68\textheight 0.68\textheight\else\totalheight\fi}{",
+        r"\resizebox*{!}{\ifdim\totalheight>0.66\textheight 0.66\textheight\else\totalheight\fi}{",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
     )
 )
