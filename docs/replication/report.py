@@ -1,7 +1,8 @@
 """Draw the figures of the replication study and list its verdicts.
 
 `python -m docs.replication.report` makes the SVG files, claims.md and points.md of this folder from
-points.csv, numbers.csv and claims.csv, which run.py writes. Points that were not made are left out.
+points.csv, numbers.csv and claims.csv, which run.py writes. Points that were not made are left out,
+and so are figures with fewer than two places to compare.
 """
 
 from __future__ import annotations
@@ -67,27 +68,30 @@ def main() -> None:
     )
     for name, draw in FIGURES.items():
         with styled():
-            draw(numbers).savefig(FOLDER / f"{name}.svg", metadata={"Date": None, "Creator": None})
+            figure = draw(numbers)
+            if figure is not None:
+                metadata = {"Date": None, "Creator": None}
+                figure.savefig(FOLDER / f"{name}.svg", metadata=metadata)
     (FOLDER / "claims.md").write_text(verdicts(points, claims), encoding="utf-8")
     (FOLDER / "points.md").write_text(overview(points, numbers), encoding="utf-8")
 
 
-def copies(numbers: pd.DataFrame) -> Figure:
+def copies(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of sources in the target language against the share of copies in training."""
     return _by_pair(numbers, _shares, "copies of source and of target, % each")
 
 
-def sides(numbers: pd.DataFrame) -> Figure:
+def sides(numbers: pd.DataFrame) -> Figure | None:
     """The same against the language of the copies."""
     return _by_pair(numbers, _sides, "language of 5 % copies")
 
 
-def forced_copies(numbers: pd.DataFrame) -> Figure:
+def forced_copies(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of copies of the source as forced hypotheses, against the share of copies."""
     return _by_pair(numbers, _shares, "copies of source and of target, % each", forced=True)
 
 
-def strength(numbers: pd.DataFrame) -> Figure:
+def strength(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the length of training, width and sentences."""
     places = [
         *_lengths("ende"),
@@ -97,24 +101,24 @@ def strength(numbers: pd.DataFrame) -> Figure:
     return _by_test_set(numbers, places, "updates of each member")
 
 
-def strength_with_copies(numbers: pd.DataFrame) -> Figure:
+def strength_with_copies(numbers: pd.DataFrame) -> Figure | None:
     """The same against the length of training with 2 % copies of source and target."""
     return _by_test_set(numbers, _lengths("ende-both-2"), "updates of each member")
 
 
-def speech(numbers: pd.DataFrame) -> Figure:
+def speech(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set of speech against the length of training."""
     places = _lengths("asr", temperature=1)
     return _by_test_set(numbers, places, "updates of each member", _DETECTED_SPEECH)
 
 
-def members(numbers: pd.DataFrame) -> Figure:
+def members(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the number of members."""
     counts = [Place(f"{n}", "ende", "base" if n == 4 else f"members-{n}") for n in (2, 3, 4, 6, 10)]
     return _by_test_set(numbers, counts, "members")
 
 
-def ensembles(numbers: pd.DataFrame) -> Figure:
+def ensembles(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the kind of the ensemble."""
     kinds = [
         Place("random\ninit", "ende"),
@@ -126,19 +130,19 @@ def ensembles(numbers: pd.DataFrame) -> Figure:
     return _by_test_set(numbers, kinds, "ensemble of four members")
 
 
-def beam(numbers: pd.DataFrame) -> Figure:
+def beam(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the beam, over all of its hypotheses."""
     beams = [Place(f"{n}", "ende", "base" if n == 5 else f"beam-{n}") for n in (1, 3, 5, 10, 20)]
     return _by_test_set(numbers, beams, "beam")
 
 
-def temperature(numbers: pd.DataFrame) -> Figure:
+def temperature(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the temperature of the importance weights."""
     temperatures = [Place(f"{t:g}", "ende", temperature=t) for t in (0.5, 1, 2, 5, 10, 20)]
     return _by_test_set(numbers, temperatures, "importance temperature T")
 
 
-FIGURES: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
+FIGURES: Mapping[str, Callable[[pd.DataFrame], Figure | None]] = {
     figure.__name__: figure
     for figure in (
         *(copies, sides, forced_copies, strength, strength_with_copies, speech),
@@ -164,18 +168,15 @@ def _lengths(training: str, temperature: float = 10) -> list[Place]:
 
 def _by_pair(
     numbers: pd.DataFrame, places: Callable[[str], list[Place]], label: str, *, forced: bool = False
-) -> Figure:
+) -> Figure | None:
     """One panel per language pair, for the set whose source is in the target language."""
-    figure, (panels,) = grouped_panels([len(_PAIRS)])
-    for axis, (pair, sets) in zip(panels, _PAIRS.items(), strict=True):
-        test_set = sets[forced]
-        ticks = places(pair)
-        if forced:
-            ticks = [replace(place, hypotheses="reference") for place in ticks]
-        _draw_detection(axis, numbers, ticks, test_set)
-        axis.set_title(f"{pair[:2].upper()}-{pair[2:].upper()}, {test_set}")
-        axis.set_xlabel(label)
-    return _finished(figure, panels)
+    hypotheses = "reference" if forced else "prex"
+    panels = {}
+    for pair, sets in _PAIRS.items():
+        made = [replace(place, hypotheses=hypotheses) for place in _made(numbers, places(pair))]
+        if len(made) > 1:
+            panels[f"{pair[:2].upper()}-{pair[2:].upper()}", sets[forced]] = made
+    return _panels(numbers, panels, label)
 
 
 def _by_test_set(
@@ -183,13 +184,31 @@ def _by_test_set(
     places: Sequence[Place],
     label: str,
     test_sets: Sequence[str] = _DETECTED,
-) -> Figure:
-    figure, (panels,) = grouped_panels([len(test_sets)])
-    for axis, test_set in zip(panels, test_sets, strict=True):
+) -> Figure | None:
+    """One panel per test set."""
+    made = _made(numbers, places)
+    return _panels(numbers, {("", name): made for name in test_sets if len(made) > 1}, label)
+
+
+def _made(numbers: pd.DataFrame, places: Sequence[Place]) -> list[Place]:
+    points = {*zip(numbers["training"], numbers["point"], strict=True)}
+    return [place for place in places if (place.training, place.point) in points]
+
+
+def _panels(
+    numbers: pd.DataFrame, panels: Mapping[tuple[str, str], Sequence[Place]], label: str
+) -> Figure | None:
+    """One panel per task ("" if it goes without saying) and test set; None if there is none."""
+    if not panels:
+        return None
+    figure, (axes,) = grouped_panels([len(panels)])
+    for axis, ((task, test_set), places) in zip(axes, panels.items(), strict=True):
         _draw_detection(axis, numbers, places, test_set)
-        axis.set_title(test_set)
+        axis.set_title(f"{task}, {test_set}".removeprefix(", "))
         axis.set_xlabel(label)
-    return _finished(figure, panels)
+    label_left(axes, "ROC-AUC, percent")
+    shared_legend(figure, axes)
+    return figure
 
 
 def _draw_detection(
@@ -236,12 +255,6 @@ def _cell(
         return None
     (row,) = rows.to_dict("records")
     return row
-
-
-def _finished(figure: Figure, panels: Sequence[Axes]) -> Figure:
-    label_left(panels, "ROC-AUC, percent")
-    shared_legend(figure, panels)
-    return figure
 
 
 def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:

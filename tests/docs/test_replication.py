@@ -133,7 +133,9 @@ def test_figures_and_verdicts_are_made_of_any_points(
         ["| ende", "base"],
         ["| ende", "beam-1"],
     ]
-    assert {path.stem for path in tmp_path.glob("*.svg")} == {*report.FIGURES}
+    # Of the base point, all temperatures and three kinds of ensembles could be drawn.
+    drawn = {path.stem for path in tmp_path.glob("*.svg")}
+    assert drawn == {"beam", "ensembles", "temperature"}
 
 
 @pytest.mark.skipif(not run.TABLES["points"].is_file(), reason="no point has been made")
