@@ -82,13 +82,8 @@ def copies(numbers: pd.DataFrame) -> Figure | None:
 
 
 def sides(numbers: pd.DataFrame) -> Figure | None:
-    """The same against the language of the copies."""
+    """ROC-AUC of sources in the target language against the language of the copies."""
     return _by_pair(numbers, _sides, "language of 5 % copies")
-
-
-def forced_copies(numbers: pd.DataFrame) -> Figure | None:
-    """ROC-AUC of copies of the source as forced hypotheses, against the share of copies."""
-    return _by_pair(numbers, _shares, "copies of source and of target, % each", forced=True)
 
 
 def strength(numbers: pd.DataFrame) -> Figure | None:
@@ -145,7 +140,7 @@ def temperature(numbers: pd.DataFrame) -> Figure | None:
 FIGURES: Mapping[str, Callable[[pd.DataFrame], Figure | None]] = {
     figure.__name__: figure
     for figure in (
-        *(copies, sides, forced_copies, strength, strength_with_copies, speech),
+        *(copies, sides, strength, strength_with_copies, speech),
         *(members, ensembles, beam, temperature),
     )
 }
@@ -167,15 +162,17 @@ def _lengths(training: str, temperature: float = 10) -> list[Place]:
 
 
 def _by_pair(
-    numbers: pd.DataFrame, places: Callable[[str], list[Place]], label: str, *, forced: bool = False
+    numbers: pd.DataFrame, places: Callable[[str], list[Place]], label: str
 ) -> Figure | None:
-    """One panel per language pair, for the set whose source is in the target language."""
-    hypotheses = "reference" if forced else "prex"
+    """Two panels per pair: its input in the target language, decoded and as a forced copy."""
     panels = {}
     for pair, sets in _PAIRS.items():
-        made = [replace(place, hypotheses=hypotheses) for place in _made(numbers, places(pair))]
-        if len(made) > 1:
-            panels[f"{pair[:2].upper()}-{pair[2:].upper()}", sets[forced]] = made
+        made = _made(numbers, places(pair))
+        task = f"{pair[:2].upper()}-{pair[2:].upper()}"
+        for test_set, hypotheses in zip(sets, ("prex", "reference"), strict=True):
+            if len(made) > 1:
+                panel = [replace(place, hypotheses=hypotheses) for place in made]
+                panels[f"{task}, {test_set}"] = panel
     return _panels(numbers, panels, label)
 
 
@@ -187,7 +184,7 @@ def _by_test_set(
 ) -> Figure | None:
     """One panel per test set."""
     made = _made(numbers, places)
-    return _panels(numbers, {("", name): made for name in test_sets if len(made) > 1}, label)
+    return _panels(numbers, {name: made for name in test_sets if len(made) > 1}, label)
 
 
 def _made(numbers: pd.DataFrame, places: Sequence[Place]) -> list[Place]:
@@ -196,15 +193,15 @@ def _made(numbers: pd.DataFrame, places: Sequence[Place]) -> list[Place]:
 
 
 def _panels(
-    numbers: pd.DataFrame, panels: Mapping[tuple[str, str], Sequence[Place]], label: str
+    numbers: pd.DataFrame, panels: Mapping[str, Sequence[Place]], label: str
 ) -> Figure | None:
-    """One panel per task ("" if it goes without saying) and test set; None if there is none."""
+    """One panel per title, which ends with the test set; None if there is none."""
     if not panels:
         return None
-    figure, (axes,) = grouped_panels([len(panels)])
-    for axis, ((task, test_set), places) in zip(axes, panels.items(), strict=True):
-        _draw_detection(axis, numbers, places, test_set)
-        axis.set_title(f"{task}, {test_set}".removeprefix(", "))
+    figure, (axes,) = grouped_panels([len(panels)], most_columns=2 if len(panels) < 5 else 3)
+    for axis, (title, places) in zip(axes, panels.items(), strict=True):
+        _draw_detection(axis, numbers, places, title.rsplit(" ", 1)[-1])
+        axis.set_title(title)
         axis.set_xlabel(label)
     label_left(axes, "ROC-AUC, percent")
     shared_legend(figure, axes)
