@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from docs.replication.run import points as all_points
 from pipeline.report.figures.drawing import (
     grouped_panels,
     label_left,
@@ -263,6 +264,10 @@ def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
     claims = claims.merge(points[["training", "point", "task"]], on=["training", "point"])
     claims = claims.drop_duplicates(["training", "point", "claim"])
     lines = [
+        "# Verdicts on the paper's claims",
+        "",
+        "The verdict at the base of each task, and the points with another verdict.",
+        "",
         "| claim | task | verdict | difference [95 % interval] | holds at | does not hold at |",
         "|---|---|---|---:|---|---|",
     ]
@@ -305,9 +310,13 @@ def overview(points: pd.DataFrame, numbers: pd.DataFrame) -> str:
     """Return a table with one row per point: its main numbers and minutes.
 
     Quality and PRR are those of `help` and `commands`. The next three columns are about input in
-    the target language.
+    the target language. A sentence above the table counts the points.
     """
     lines = [
+        "# Points of the replication study",
+        "",
+        f"{len(points)} of the {len(all_points())} points of study.yaml have been made.",
+        "",
         "| training | point | BLEU or WER | PRR of H S-IW | copied, % | ROC-AUC of H S-IW "
         "| ROC-AUC of RMI S-IW | minutes |",
         "|---|---|---:|---:|---:|---:|---:|---:|",

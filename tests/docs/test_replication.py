@@ -129,7 +129,8 @@ def test_figures_and_verdicts_are_made_of_any_points(
     verdicts = (tmp_path / "claims.md").read_text(encoding="utf-8")
     assert "| EN-DE | holds | 2.0 [1.0, 3.0] |" in verdicts
     overview = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
-    assert [line.split(" | ")[:2] for line in overview[2:]] == [
+    assert overview[2] == "2 of the 2 points of study.yaml have been made."
+    assert [line.split(" | ")[:2] for line in overview[6:]] == [
         ["| ende", "base"],
         ["| ende", "beam-1"],
     ]
