@@ -24,7 +24,7 @@ from pipeline.quality.registry import quality_metric
 from pipeline.quality.tokenisers import check_tokeniser, measure_rules
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import read_json
-from pipeline.run.settings import PipelineConfig, TaskConfig, implementations
+from pipeline.run.settings import PipelineConfig, TaskConfig, implementations, iterate_values
 
 
 def baseline_test_set(task: TaskConfig) -> str:
@@ -55,15 +55,27 @@ def extra_metrics(config: PipelineConfig) -> dict[str, Callable[..., Any]]:
 
 
 def check_measure_settings(config: PipelineConfig, measures: Artifact) -> None:
-    """Raise DataError if measures were computed with settings that differ from the current ones."""
+    """Raise DataError if measures were computed with settings that differ from the current ones.
+
+    Measures with more values of B, T or length normalisation than the settings ask for are fine.
+    """
     expected = measure_rules(config).as_dict()
     for path in (measures.folder / name for name in measures.names(suffix="/checks.json")):
-        actual = read_json(path, "uncertainty").get("settings", expected)
+        checks = read_json(path, "uncertainty")
+        actual = checks.get("settings", expected)
         if actual != expected:
             raise DataError(
                 f"{path}: measures were computed with {actual}, but the settings ask for "
                 f"{expected}. Run python -m stages.uncertainty with these settings first."
             )
+        for name, computed in checks.get("grid", {}).items():
+            asked = iterate_values(getattr(config.uncertainty, name))
+            if missing := [value for value in asked if value not in computed]:
+                raise DataError(
+                    f"uncertainty.{name}: there are no measures of {missing} in {measures.folder} "
+                    f"(it has {computed}). Run python -m stages.uncertainty with these settings "
+                    "first."
+                )
 
 
 def task_cells(

@@ -169,8 +169,9 @@ def write_summary(folder: Path, points: Sequence[Point]) -> list[Path]:
     write_atomically(written[1], summary_text(points))
     with styled():
         figure = draw(frame)
+        path = folder / "summary.svg"
+        path.unlink(missing_ok=True)  # it may be of other points
         if figure is not None:
-            path = folder / "summary.svg"
             temporary = path.with_name(".summary.svg")
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
             temporary.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,7 +117,13 @@ def _launcher_overrides() -> list[str]:
 
 
 def _run_in_group(command: list[str]) -> int:
-    """Run a command in a process group of its own, which ends with this process."""
+    """Run a command in a process group of its own, which ends with this process.
+
+    setpriv, a part of util-linux, ends it even if this process is killed, as the launcher does with
+    the jobs of an interrupted multirun.
+    """
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "TERM", *command]
     with subprocess.Popen(command, process_group=0) as process:
         try:
             return process.wait()

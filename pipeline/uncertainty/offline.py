@@ -19,6 +19,7 @@ from pipeline.uncertainty.lexical import hypothesis_measures
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES, SINGLE_MODEL
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import (
+    GRID,
     KEYS,
     Grid,
     hypothesis_measures_refusal,
@@ -104,6 +105,7 @@ def _write_sequences(
     )
     report = checks.report(sums)
     report["settings"] = grid.rules.as_dict()
+    report["grid"] = {name: list(getattr(grid, name)) for name in GRID}
     report |= hypothesis_report(store, grid.beam)
     report["absent"] = {name: reason for name, reason in refused.items() if reason is not None}
     reason = hypothesis_measures_refusal(store, grid.rules.weights_from)

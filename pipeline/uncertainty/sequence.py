@@ -48,7 +48,8 @@ from pipeline.uncertainty.weighting import (
     weighted_mean,
 )
 
-KEYS = ("sentence_id", "beam", "temperature", "length_norm", "flag")
+GRID = ("beam", "temperature", "length_norm")
+KEYS = ("sentence_id", *GRID, "flag")
 _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 
 

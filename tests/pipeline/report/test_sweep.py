@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.report.sweep import Point, summary_text
+from pathlib import Path
+
+from pipeline.report.sweep import Point, summary_text, write_summary
 
 NAMES = ["bleu", "nll", "prr", "roc_auc", *(f"roc_auc/set-{index}" for index in range(10))]
 
@@ -54,3 +56,10 @@ def test_one_point_and_failed_points_have_a_summary() -> None:
     assert one.splitlines()[-1].split()[1::2] == ["`bleu`", "1"]
     text = summary_text([point(0, 1), point(1, 2, failed=True)])
     assert text.endswith("Failed: uncertainty.temperature=2 (no \\| data).\n")
+
+
+def test_a_summary_without_a_figure_leaves_none_of_other_points(tmp_path: Path) -> None:
+    write_summary(tmp_path, [point(0, 1), point(1, 2)])
+    assert (tmp_path / "summary.svg").is_file()
+    write_summary(tmp_path, [point(0, 1, failed=True), point(1, 2, failed=True)])
+    assert not (tmp_path / "summary.svg").exists()

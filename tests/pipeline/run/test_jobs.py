@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -124,3 +125,16 @@ def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
         ["part='a@1of2 + c@1of2','a@2of2 + c@2of2'", local, "hydra.launcher.n_jobs=2"],
         ["part='a','b','c'", local, "hydra.launcher.n_jobs=3"],
     ]
+
+
+@pytest.mark.process
+def test_jobs_end_with_a_stage_that_is_killed() -> None:
+    job = "import os, time; print(os.getpid(), flush=True); time.sleep(20); print('runs')"
+    stage = "import sys; from pipeline.run.jobs import _run_in_group; "
+    stage += f"_run_in_group([sys.executable, '-c', {job!r}])"
+    command = [sys.executable, "-c", stage]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip().isdecimal()
+        process.kill()
+        assert process.stdout.read() == ""  # ends when the job, which holds the pipe too, has ended
