@@ -297,6 +297,9 @@ def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path:
 
 def test_case_16_run_waits_for_a_part_that_outlived_its_run(tmp_path: Path) -> None:
     first, _ = _waiting_run(tmp_path)
+    # Jobs end with their run; this part outlives it, since the process that would end it is killed.
+    (jobs,) = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+    os.kill(int(jobs), signal.SIGKILL)
     first.kill()
     assert first.stderr is not None
     first.stderr.close()  # the surviving part keeps its own end open
