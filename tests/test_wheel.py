@@ -147,6 +147,7 @@ def test_provenance_is_that_of_a_checkout_with_the_same_code(
 def test_without_an_extra_a_stage_names_it(
     stage: str, installed: Path, without_extras: Path, tmp_path: Path
 ) -> None:
+    (tmp_path / "outputs").mkdir()
     done = _run(tmp_path, [without_extras, installed], "-m", f"stages.{stage}")
     assert done.returncode == 1
     assert done.stderr == (

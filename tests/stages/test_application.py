@@ -146,6 +146,7 @@ def test_part_of_a_stage_without_parts_is_refused(tmp_path: Path) -> None:
 def test_setting_that_a_stage_would_ignore_is_refused(
     stage: str, setting: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "out").mkdir()
     result = _run("-m", f"stages.{stage}", f"io.root={tmp_path / 'out'}", setting)
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1, result.stderr

@@ -202,7 +202,7 @@ def test_tables_show_every_measure_and_the_mean_of_every_system(run: ScoredRun) 
     assert {row.labels[2] for row in means.rows} == {
         "random-init PrEx",
         "single",
-        "checkpoint_average",
+        "checkpoint average",
     }
     assert means.cells[0].format(0.12345) == "0.123"
 

@@ -81,7 +81,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
         stage("sweep", root, "-m", "uncertainty.temperature=range(1,3)", *to_server)
         (point, *_) = sorted((root / "sweep" / "nmt_ende").glob("point-*"))
         for name in ("metrics", "tables"):
-            stage(name, point, *to_server)
+            stage(name, point, "uncertainty.temperature=1", *to_server)
         yield Logged(server.uri, root)
 
 

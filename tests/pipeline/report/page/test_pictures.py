@@ -32,4 +32,4 @@ def test_the_pictures_of_the_readme_are_small_and_come_from_a_report(
         assert picture.width == 1280
         assert 500 < picture.height < 1500
     with Image.open(tmp_path / "pictures" / "figure.png") as picture:
-        assert picture.size == (90, 60)
+        assert picture.size == (600, 60)
