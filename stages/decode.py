@@ -75,8 +75,8 @@ def _decode_all(config: PipelineConfig, inputs: Inputs, plan: list[Part]) -> Non
         beside["vocabulary.json"] = pieces
     folder = _folder(config, inputs, plan, beside)
     n_missing = len(folder.missing())
-    counts = len(plan), len(plan) - n_missing, n_missing
-    _log.info("%s: of %d parts, reuses %d and decodes %d", folder.root, *counts)
+    counts = len(plan) - n_missing, len(plan), n_missing
+    _log.info("%s: %d of %d parts are reused, %d are decoded", folder.root, *counts)
     n_gpu = gpu_count(config.decode.device)
     run_shards(config, folder, {part.name: inputs.shard_labels(part) for part in plan}, n_gpu)
     decoded = run_parts(config, folder, config.decode.parts_per_job, n_gpu)

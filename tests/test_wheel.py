@@ -168,12 +168,12 @@ def test_without_extras_stores_become_metrics_and_tables(
         if block.title == "write_toy.py"
     )
     _output(tmp_path, path, "-c", example, "toy.h5")
-    stores = ("io.store=toy.h5", "io.out=run-${hydra:job.num}", "uncertainty.beam=1", "seed=1,2")
+    stores = ("io.store=toy.h5", "io.out=one,two", "uncertainty.beam=1")
     quickly = ("metrics.resamples=0", "~report.figures")
     line = "tracking: off, since mlflow is not installed"
     printed = _output(tmp_path, path, "-m", "stages.metrics", "-m", *stores, *quickly)
     assert printed.count(line) == 1
-    _output(tmp_path, path, "-m", "stages.tables", "io.out=run-1")
-    assert (tmp_path / "run-0" / "metrics" / "toy" / "cells.csv").is_file()
-    assert (tmp_path / "run-1" / "report" / "index.html").is_file()
-    assert {entry.name for entry in tmp_path.iterdir()} == {"toy.h5", "run-0", "run-1", "outputs"}
+    _output(tmp_path, path, "-m", "stages.tables", "io.out=two")
+    assert (tmp_path / "one" / "metrics" / "toy" / "cells.csv").is_file()
+    assert (tmp_path / "two" / "report" / "index.html").is_file()
+    assert {entry.name for entry in tmp_path.iterdir()} == {"toy.h5", "one", "two", "outputs"}

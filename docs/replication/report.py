@@ -50,7 +50,7 @@ _DETECTED_SPEECH = ("commands-noisy", "fish-fillets", "french-prompts")
 
 @dataclass(frozen=True)
 class Place:
-    """A tick of the horizontal axis, what is drawn there, and if a line leads to it."""
+    """A tick of the horizontal axis, what is drawn there, and whether a line leads to it."""
 
     label: str
     training: str
@@ -98,7 +98,7 @@ def strength(numbers: pd.DataFrame) -> Figure | None:
 
 
 def strength_with_copies(numbers: pd.DataFrame) -> Figure | None:
-    """The same against the length of training with 2 % copies of source and target."""
+    """The same for the length of training, with 2 % copies of source and of target."""
     return _by_test_set(numbers, _lengths("ende-both-2"), "updates of each member")
 
 

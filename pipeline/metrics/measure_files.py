@@ -14,9 +14,9 @@ from pipeline.errors import DataError
 from pipeline.metrics.decodes import Decode
 from pipeline.quality.weighted_metric import FloatArray
 from pipeline.run.files import read_json
+from pipeline.run.measure_rules import GRID
 
-SETTING_COLUMNS = ["beam", "temperature", "length_norm"]
-_NOT_MEASURES = {"sentence_id", "flag", *SETTING_COLUMNS}
+_NOT_MEASURES = {"sentence_id", "flag", *GRID}
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def read_measures(path: Path, n_sentence: int) -> list[SentenceMeasures]:
     Raises DataError if the file is missing or damaged, or if a setting does not list every sentence
     once.
     """
-    frame = read_measure_table(path, ["sentence_id", *SETTING_COLUMNS])
-    by_setting = frame.groupby(SETTING_COLUMNS, sort=False)
+    frame = read_measure_table(path, ["sentence_id", *GRID])
+    by_setting = frame.groupby([*GRID], sort=False)
     checks = path.with_name("checks.json")
     report = read_json(checks, "uncertainty") if checks.is_file() else {}
     names = [
@@ -99,7 +99,7 @@ def read_measures(path: Path, n_sentence: int) -> list[SentenceMeasures]:
     ]
     grid = []
     for _, rows in by_setting:
-        beam, temperature, length_norm = rows[SETTING_COLUMNS].iloc[0]
+        beam, temperature, length_norm = rows[[*GRID]].iloc[0]
         ordered = rows.sort_values("sentence_id")
         if not np.array_equal(ordered["sentence_id"].to_numpy(), np.arange(n_sentence)):
             raise DataError(

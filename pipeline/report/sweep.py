@@ -33,9 +33,9 @@ class Point:
 
     `number` is its position in the sweep, `overrides` maps keys to the requested values, `numbers`
     maps names to the numbers of the main ensemble, and `intervals` maps names to the ends of their
-    intervals, where they exist. `reason` says why the point failed;
-    None if it did not. A point whose results could not be tracked has a reason and numbers.
-    `folder` holds the results; it is relative to that of the summary.
+    intervals, where they exist. `reason` says why the point failed; None if it did not. A point
+    whose results could not be tracked has a reason and numbers. `folder` holds the results; it is
+    relative to that of the summary.
     """
 
     number: int

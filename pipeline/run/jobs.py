@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 
 from pipeline.errors import PipelineError
 from pipeline.run.artifacts import PartFolder
@@ -109,7 +108,7 @@ def _launcher_overrides() -> list[str]:
     """
     hydra_config = HydraConfig.get()
     chosen = hydra_config.runtime.choices["hydra/launcher"]
-    if hydra_config.mode == RunMode.MULTIRUN and chosen != "local":
+    if is_multirun() and chosen != "local":
         return ["hydra/launcher=local"]
     overrides = hydra_config.overrides.hydra
     settings = [override for override in overrides if "hydra.launcher." in override]

@@ -10,6 +10,9 @@ from pipeline.errors import ConfigError
 if TYPE_CHECKING:
     from pipeline.run.schema import UncertaintyConfig
 
+# Settings of stage uncertainty whose combinations each have measures of their own.
+GRID = ("beam", "temperature", "length_norm")
+
 
 @dataclass(frozen=True)
 class MeasureRules:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.run.files import write_json
+from pipeline.run.measure_rules import GRID
 from pipeline.store import SEARCHES, SUBSET, Store
 from pipeline.uncertainty.blocks import HypothesisSummation, TokenBlock, token_blocks
 from pipeline.uncertainty.checks import StoreChecks, reject_out_of_range
@@ -19,7 +20,6 @@ from pipeline.uncertainty.lexical import hypothesis_measures
 from pipeline.uncertainty.measures_of_sequences import SEQUENCE_MEASURES, SINGLE_MODEL
 from pipeline.uncertainty.measures_of_tokens import TOKEN_MEASURES
 from pipeline.uncertainty.sequence import (
-    GRID,
     KEYS,
     Grid,
     hypothesis_measures_refusal,

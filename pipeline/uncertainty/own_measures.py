@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ConfigError
+from pipeline.run.measure_rules import GRID
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 
 OwnMeasure = Callable[..., Any]
 SENTENCES, HYPOTHESES = "uncertainty.extra_measures", "uncertainty.hypothesis_measures"
-_SETTINGS = ("beam", "temperature", "length_norm")
 
 
 def check_own_measures(
@@ -35,7 +35,7 @@ def check_own_measures(
             except (TypeError, ValueError) as error:
                 raise ConfigError(
                     f"{key}.{name}: must be a function of a store and any of "
-                    f"{', '.join(_SETTINGS)} ({error})."
+                    f"{', '.join(GRID)} ({error})."
                 ) from None
 
 
@@ -89,9 +89,9 @@ def _accepted(function: OwnMeasure) -> list[str]:
     """Return the settings of the grid that a function takes."""
     _, *parameters = inspect.signature(function).parameters.values() or (None,)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return list(_SETTINGS)
+        return list(GRID)
     names = {parameter.name for parameter in parameters}
-    return [setting for setting in _SETTINGS if setting in names]
+    return [setting for setting in GRID if setting in names]
 
 
 def _numbers(values: Any, size: int, key: str, of_sentences: bool) -> Float64:

@@ -13,7 +13,7 @@ import pandas as pd
 from pipeline.errors import ConfigError, StoreError
 from pipeline.quality.tokenisers import DEFAULT
 from pipeline.quality.transcripts import AS_DECODED
-from pipeline.run.measure_rules import MeasureRules
+from pipeline.run.measure_rules import GRID, MeasureRules
 from pipeline.statistics.posterior import Float64
 from pipeline.store import Store
 from pipeline.uncertainty.blocks import (
@@ -48,7 +48,6 @@ from pipeline.uncertainty.weighting import (
     weighted_mean,
 )
 
-GRID = ("beam", "temperature", "length_norm")
 KEYS = ("sentence_id", *GRID, "flag")
 _WEIGHTED = measures_by(Estimator.WEIGHTED_MEAN, Estimator.LOG_WEIGHTED_MEAN)
 

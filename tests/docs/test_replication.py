@@ -139,7 +139,6 @@ def test_figures_and_verdicts_are_made_of_any_points(
     assert drawn == {"beam", "ensembles", "temperature"}
 
 
-@pytest.mark.skipif(not run.TABLES["points"].is_file(), reason="no point has been made")
 def test_what_is_checked_in_belongs_to_the_study(tmp_path: Path, monkeypatch: Any) -> None:
     tables = {name: pd.read_csv(path, low_memory=False) for name, path in run.TABLES.items()}
     known = {(point.training, point.name): point for point in run.points()}

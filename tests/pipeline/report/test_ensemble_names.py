@@ -1,3 +1,5 @@
+"""Ensembles, members and training runs have names in words."""
+
 from __future__ import annotations
 
 import pytest

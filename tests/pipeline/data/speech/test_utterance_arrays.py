@@ -1,3 +1,5 @@
+"""Files of one array per utterance come back as they were written, or are refused."""
+
 from __future__ import annotations
 
 from pathlib import Path

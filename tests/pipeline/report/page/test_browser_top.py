@@ -196,7 +196,7 @@ def test_a_group_of_one_column_does_not_make_the_header_higher(
     with opened(chromium, address) as page:
         group = page.get_by_text("Beyond the paper", exact=True)
         other = page.get_by_text("PrEx, total", exact=True)
-        heights = [one.evaluate("cell => cell.offsetHeight") for one in (group, other)]
+        heights = [cell.evaluate("cell => cell.offsetHeight") for cell in (group, other)]
         assert heights[0] == heights[1] < 40
 
 
