@@ -33,7 +33,7 @@ def close(sweep: tracking.Sweep) -> None:
         with suppress(MachineError):  # points may have failed because tracking does
             sweep.log.artifacts(*written)
         print(written[1].read_text(encoding="utf-8"), end="")
-        print(f"summary of {len(points)} points: {written[0]}, {written[1].name}")
+        print(f"summary of {len(points)} points: {', '.join(map(str, written))}")
         _warn_of_equal_points(of_home, points)
         failed = [point for point in points if point.reason]
         if failed:

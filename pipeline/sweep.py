@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from pipeline import tracking
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.rejection_of_point import rejection_of_point
 from pipeline.multirun import point_of, summarise
 from pipeline.report.sweep import Point
@@ -35,6 +36,7 @@ from pipeline.run.points import (
     locked_folder,
     overrides_of_job,
     read_records,
+    swept_keys_of_job,
 )
 from pipeline.run.schema import PipelineConfig
 from pipeline.run.settings import changed, implementations, plain
@@ -53,9 +55,17 @@ def lean_settings(config: PipelineConfig) -> PipelineConfig:
     """Return the settings without what a sweep leaves out, unless the command line sets it.
 
     Measures are at B = 1 and at the beam of the decode, which a sweep may vary. The settings
-    are also written to a file, from which the jobs of the point's decode read them.
+    are also written to a file, from which the jobs of the point's decode read them. Raises
+    ConfigError if settings of data, model or training are swept, since all points share the members
+    in io.root.
     """
     given = keys_of_job()
+    for key in swept_keys_of_job():
+        if re.split("[./]", key)[0] in ("data", "model", "train"):
+            raise ConfigError(
+                f"{key}: cannot be swept by stage sweep: points share the members in io.root. "
+                "Give each value a folder io.root of its own."
+            )
     left_out = {key: value for key, value in _LEFT_OUT.items() if not _is_set(key, given)}
     changes = left_out.copy()
     if not _is_set("uncertainty.beam", given):

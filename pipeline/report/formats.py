@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tabulate import tabulate
 from pipeline.metrics.cell import KEY_COLUMNS, number_text
 from pipeline.report.table import Heading, Table, TableCell, count_reasons
 
+_log = logging.getLogger(__name__)
 _CSV_COLUMNS = (
     "table",
     *KEY_COLUMNS,
@@ -89,6 +91,8 @@ def write_results(path: Path, tables: Iterable[Table]) -> None:
     """
     rows = dict.fromkeys(tuple(_csv_row(table, cell)) for table in tables for cell in table.cells)
     _write_csv(path, _CSV_COLUMNS, rows)
+    n_empty = sum(not row[_CSV_COLUMNS.index("value")] for row in rows)
+    _log.info("%s: %d rows, %d of them without a value", path.name, len(rows), n_empty)
 
 
 def write_csv(path: Path, table: Table, beside_paper: bool) -> None:

@@ -146,17 +146,28 @@ def _parsed(texts: list[str]) -> list[Override]:
 def _parsed_one(parser: OverridesParser, text: str) -> list[Override]:
     try:
         overrides: list[Override] = parser.parse_overrides([text])
-    except HydraException as error:
-        reason = " ".join(str(error).splitlines()[:2])  # the next lines are a link
-        key, _, value = text.partition("=")
-        is_list = value.startswith("[")
-        quoted = "\"['first item','second item']\"" if is_list else "\"'value'\""
-        raise ConfigError(
-            f"command line: must be group=option or key=value ({reason}). Write "
-            f"{key or 'key'}={quoted} if {'an item' if is_list else 'the value'} has other "
-            "characters than ASCII letters, digits and -./:+_%@?|"
-        ) from None
+    except HydraException:
+        raise ConfigError(_unreadable_message(text)) from None
     return overrides
+
+
+def _unreadable_message(text: str) -> str:
+    """Return one line about an override that Hydra cannot read, in place of its parser's words."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        return (
+            f"command line: must be group=option or key=value, without spaces around "
+            f"the equals sign (got {text}). Add --help for all settings."
+        )
+    is_list = value.startswith("[")
+    if is_list and value.count("[") > value.count("]"):
+        return f"{key}: the list has no closing bracket (got {value}). Write {key}=[A,B]."
+    quoted = "\"['first item','second item']\"" if is_list else "\"'value'\""
+    return (
+        f"{key}: cannot be read (got {value}). Write {key}={quoted} if "
+        f"{'an item' if is_list else 'the value'} has other characters than ASCII letters, digits "
+        "and -./:+_%@?|"
+    )
 
 
 def _composed(overrides: list[str], folders: list[Path]) -> DictConfig:

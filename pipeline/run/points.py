@@ -101,6 +101,11 @@ def overrides_of_job() -> dict[str, str]:
     return {key: value for key, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
 
 
+def swept_keys_of_job() -> list[str]:
+    """Return the keys and groups that the multirun of this job sweeps; none outside of one."""
+    return [*HydraConfig.get().callbacks["sweep_parent"].swept] if is_multirun() else []
+
+
 def keys_of_job() -> list[str]:
     """Return the keys and groups that the overrides of this job set, without packages."""
     return [key.rpartition("@")[2] for key, _ in _pairs(_overrides())]
@@ -173,8 +178,7 @@ def _out_of_point(config: PipelineConfig) -> Path:
     job.
     """
     out = Path(str(config.io.out))
-    raw, hydra = dict(_pairs(_overrides())), HydraConfig.get()
-    swept = [*hydra.callbacks["sweep_parent"].swept]
+    raw, swept = dict(_pairs(_overrides())), swept_keys_of_job()
     if swept == ["io.out"] or _INTERPOLATION.search(raw.get("io.out", "")):
         return out
     others = [f"{key}={value}" for key, value in raw.items() if key != "io.out"]

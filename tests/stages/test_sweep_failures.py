@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from pipeline.errors import PipelineError
+from pipeline.errors import ConfigError, PipelineError
 from pipeline.multirun import close
 from pipeline.report.sweep import Point, draw, failures, summary, write_summary
 from pipeline.run.settings import ROOT
+from pipeline.sweep import lean_settings
 from pipeline.tracking import RunLog, Sweep
 
-from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train
+from .trained_members import FEW_SETS, ONE_FIGURE, prepare_and_train, settings
 
 NUMBER = "help/bleu"
 
@@ -56,6 +57,13 @@ def test_failed_point_has_a_row_with_its_reason(tmp_path: Path) -> None:
     assert (parent.info.status, child.info.status) == ("FAILED", "FINISHED")
     downloaded = client.download_artifacts(parent.info.run_id, "summary.csv")
     assert Path(downloaded).read_bytes() == (sweep_folder / "summary.csv").read_bytes()
+
+
+@pytest.mark.parametrize("key", ["train.updates", "model", "data/units"])
+def test_settings_of_the_members_cannot_be_swept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.sweep.swept_keys_of_job", lambda: ["decode.beam", key])
+    with pytest.raises(ConfigError, match=f"^{key}: cannot be swept by stage sweep"):
+        lean_settings(settings(Path()))
 
 
 def record(multirun: Path, number: int, stage: str = "sweep", **entries: object) -> None:
