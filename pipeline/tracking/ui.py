@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +15,7 @@ _HOST = "127.0.0.1"
 
 
 def main() -> None:
-    """Print where the page is, and become MLflow's server, for this machine only."""
+    """Print where the page is, and run MLflow's server until Ctrl-C, for this machine only."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default="outputs", help="folder of results (default: outputs)")
     parser.add_argument("--port", default=5000, type=int, help="port of the page (default: 5000)")
@@ -31,9 +33,18 @@ def main() -> None:
     # The processes for jobs with language models are not needed.
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["PYTHONWARNINGS"] = "ignore:starlette.middleware.wsgi is deprecated"  # MLflow's
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri"]
     command += [f"sqlite:///{database}", "--host", _HOST, "--port", str(arguments.port)]
-    os.execv(sys.executable, [*command, "--workers", "1", "--uvicorn-opts", "--log-level=warning"])
+    command += ["--workers", "1", "--uvicorn-opts", "--log-level=warning"]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The server ends by SIGTERM without a traceback, but not by the SIGINT of a terminal.
+    server = subprocess.Popen(command, start_new_session=True)
+    try:
+        sys.exit(server.wait())
+    except KeyboardInterrupt:
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,12 +19,15 @@ from pipeline.tracking.experiment import open_experiment
 pytestmark = pytest.mark.process
 
 
-def test_server_shows_the_runs_of_a_moved_folder(
+def test_server_shows_the_runs_of_a_moved_folder_until_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commands: list[list[str]] = []
+    server = Mock()
+    server.wait.side_effect = [KeyboardInterrupt, 0]
+    start = Mock(return_value=server)
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    monkeypatch.setattr(os, "execv", lambda _, command: commands.append(command))
+    monkeypatch.setattr(signal, "signal", Mock())
+    monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(sys, "argv", ["ui", "--root", str(tmp_path / "moved"), "--port", "5001"])
     open_experiment(None, tmp_path / "outputs", "nmt_ende")
     (tmp_path / "outputs").rename(tmp_path / "moved")
@@ -30,7 +36,8 @@ def test_server_shows_the_runs_of_a_moved_folder(
         capsys.readouterr().out
     )
     database = tmp_path / "moved" / "mlflow.db"
-    assert f"sqlite:///{database}" in commands[0]
+    assert f"sqlite:///{database}" in start.call_args.args[0]
+    server.terminate.assert_called_once_with()
     with closing(sqlite3.connect(database)) as connection:
         rows = dict(connection.execute("SELECT name, artifact_location FROM experiments"))
     assert rows["nmt_ende"] == (tmp_path / "moved" / "mlartifacts" / "nmt_ende").as_uri()
