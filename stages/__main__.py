@@ -45,7 +45,7 @@ def _help() -> Iterator[str]:
         source = Path(__file__).with_name(f"{stage}.py").read_text(encoding="utf-8")
         text = ast.get_docstring(ast.parse(source)) or ""
         yield f"  {stage:<12} {text.splitlines()[0]}"
-    yield f"\nThe settings of a stage: {PROGRAM} STAGE --help. They are explained in {CONF}."
+    yield f"\n{PROGRAM} STAGE --help explains the settings of a stage. Their files are in {CONF}."
     yield f'Completion by the tab key in bash: eval "$({PROGRAM} -sc install=bash)"'
 
 

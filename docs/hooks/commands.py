@@ -26,8 +26,8 @@ the [settings](settings.md). All stages accept these options:
 
 | option | effect |
 |---|---|
-| `--help` | shows groups, their options and the composed configuration |
-| `--cfg job` | shows only the configuration |
+| `--help` | describes the stage, and every setting that it reads with its value and meaning |
+| `--cfg job` | prints the composed settings as YAML |
 | `-m`, `--multirun` | runs every combination of values `KEY=A,B`, each in a folder of its own |
 | `--config-dir DIR` | adds options from your own folder |
 | `from_config=FILE` | reads all settings from a composed file, as under DVC |

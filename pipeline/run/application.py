@@ -25,12 +25,14 @@ from pipeline.errors import ConfigError, DataError, PipelineError, StoreError
 from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.extras import extras_named
+from pipeline.run.help import HELP_FLAGS, print_help
 from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
 from pipeline.run.overrides import (
     check_launcher,
     check_overrides,
+    composed_for_help,
     tidied,
     with_swept_keys,
     yaml_message,
@@ -80,6 +82,9 @@ def run(
     """
     sys.argv[1:] = tidied(sys.argv[1:])
     try:
+        if {*HELP_FLAGS} & {*sys.argv[1:]}:
+            print_help(stage, composed_for_help(sys.argv[1:]), uses)
+            return
         settings = check_overrides(sys.argv[1:])
         check_launcher(sys.argv[1:])
         if needs_root and settings:

@@ -109,6 +109,18 @@ def check_overrides(arguments: list[str]) -> PipelineConfig | None:
     return None
 
 
+def composed_for_help(arguments: list[str]) -> DictConfig:
+    """Return what the overrides of a command line compose to, without its flags."""
+    own, rest = _own_folder(arguments)
+    texts = [argument for argument in rest if not argument.startswith("-")]
+    return _composed(texts, [CONF] if own is None else [CONF, own])
+
+
+def options_of_group(group: str) -> list[str]:
+    """Return the options of a group in conf/."""
+    return _options(group, [CONF])
+
+
 def yaml_message(error: YAMLError) -> str:
     """Return one line about a file that is not plain YAML: file, line if known, and reason."""
     if isinstance(error, MarkedYAMLError) and error.problem_mark:

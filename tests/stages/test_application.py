@@ -53,11 +53,35 @@ def _script(folder: Path, name: str, body: str) -> Path:
     return path
 
 
-def test_help_shows_the_config_groups() -> None:
-    result = _run("-m", "stages.decode", "--help")
+def test_help_explains_the_stage_its_groups_and_the_settings_that_it_reads() -> None:
+    result = _run("-m", "stages.decode", "decode=greedy", "--help")
     assert result.returncode == 0
-    for words in ("decode: beam", "mc_dropout, random_init", "experiment: demo", "laptop"):
-        assert words in result.stdout
+    text = " ".join(result.stdout.split())
+    for words in (
+        *("python -m stages.decode", "--multirun", "experiment: demo", "hydra/launcher: local"),
+        *("decode: beam, beam_speech, greedy", "mc_dropout,"),
+        "decode.beam=1 (whole number; at least 1) number of prefixes that",
+        "ensemble.seeds=[1,2,3,4] (list; whole numbers in [0, 4294967295]) one per training run",
+        "task.test_sets={help, debian-reference,",
+    ):
+        assert words in text
+    for key in ("metrics.", "data.", "io.store", "decode.name"):  # not read, or no setting
+        assert f" {key}" not in text
+
+
+def test_help_ends_quietly_when_its_reader_does() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "stages.compose", "--help"]
+    result = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_help_names_a_wrong_override() -> None:
+    result = _run("-m", "stages.decode", "--help", "decode.bem=3")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: decode.bem: no such setting.")
 
 
 @pytest.mark.parametrize("stage", ["compose", "train"])

@@ -59,7 +59,7 @@ def test_help_lists_every_stage(
     assert sorted(STAGES) == sorted(
         path.stem for path in (ROOT / "stages").glob("*.py") if not path.stem.startswith("_")
     )
-    assert f"They are explained in {CONF}." in lines[-2]
+    assert f"STAGE --help explains the settings of a stage. Their files are in {CONF}." in lines[-2]
 
 
 @pytest.mark.parametrize(
