@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).resolve().parent
 _TASKS = {"nmt_ende": "EN-DE", "nmt_enfr": "EN-FR", "asr": "ASR"}
 # Beginning of the trainings' names -> the set whose source is in the target language, decoded, and
-# forced to be a copy of that source.
-_PAIRS = {"ende": ("german-source", "german-german"), "enfr": ("french-source", "french-french")}
+# forced to be a copy of that source; and the set whose source is in a third language.
+_PAIRS = {
+    "ende": ("german-source", "german-german", "french-source"),
+    "enfr": ("french-source", "french-french", "german-source"),
+}
 _MEASURES = ("prex_entropy_c", "prex_entropy_s", "prex_rmi_c", "prex_rmi_s")
 _DETECTED = (
     "debian-reference",
@@ -83,8 +86,8 @@ def copies(numbers: pd.DataFrame) -> Figure | None:
 
 
 def sides(numbers: pd.DataFrame) -> Figure | None:
-    """ROC-AUC of sources in the target language against the language of the copies."""
-    return _by_pair(numbers, _sides, "language of 5 % copies")
+    """ROC-AUC of sources in the target and a third language against the language of the copies."""
+    return _by_pair(numbers, _sides, "language of 5 % copies", has_third=True)
 
 
 def strength(numbers: pd.DataFrame) -> Figure | None:
@@ -163,14 +166,21 @@ def _lengths(training: str, temperature: float = 10) -> list[Place]:
 
 
 def _by_pair(
-    numbers: pd.DataFrame, places: Callable[[str], list[Place]], label: str
+    numbers: pd.DataFrame,
+    places: Callable[[str], list[Place]],
+    label: str,
+    has_third: bool = False,
 ) -> Figure | None:
-    """Two panels per pair: its input in the target language, decoded and as a forced copy."""
+    """Panels of each pair: input in the target language, decoded and as a forced copy.
+
+    has_third: also input in a third language, decoded.
+    """
     panels = {}
-    for pair, sets in _PAIRS.items():
+    for pair, (foreign, copy, third) in _PAIRS.items():
         made = _made(numbers, places(pair))
         task = f"{pair[:2].upper()}-{pair[2:].upper()}"
-        for test_set, hypotheses in zip(sets, ("prex", "reference"), strict=True):
+        sets = {foreign: "prex", copy: "reference"} | ({third: "prex"} if has_third else {})
+        for test_set, hypotheses in sets.items():
             if len(made) > 1:
                 panel = [replace(place, hypotheses=hypotheses) for place in made]
                 panels[f"{task}, {test_set}"] = panel
@@ -258,30 +268,32 @@ def _cell(
 def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
     """Return a table of the verdicts at the base of each task, and the points with another verdict.
 
-    claims: one row per point, claim and group of test sets; those on the paper's sets are used.
+    claims: one row per point, claim and group of test sets; the first group at the base is used,
+    which is that of the paper for a claim that the paper makes about the task.
     """
     known = claims_of_the_paper() | claims_of_our_own()
     claims = claims.merge(points[["training", "point", "task"]], on=["training", "point"])
-    claims = claims.drop_duplicates(["training", "point", "claim"])
     lines = [
         "# Verdicts on the paper's claims",
         "",
         "The verdict at the base of each task, and the points with another verdict.",
         "",
-        "| claim | task | verdict | difference [95 % interval] | holds at | does not hold at |",
-        "|---|---|---|---:|---|---|",
+        "| claim | task | test sets | verdict | difference [95 % interval] | holds at "
+        "| does not hold at |",
+        "|---|---|---|---|---:|---|---|",
     ]
     for claim, description in known.items():
         for task, label in _TASKS.items():
             rows = claims[(claims["claim"] == claim) & (claims["task"] == task)]
-            base = rows[(rows["training"] == task.removeprefix("nmt_")) & (rows["point"] == "base")]
-            if base.empty:
+            is_base = (rows["training"] == task.removeprefix("nmt_")) & (rows["point"] == "base")
+            if not is_base.any():
                 continue
-            (row,) = base.to_dict("records")
-            others = rows.drop(base.index)
+            row = rows[is_base].iloc[0].to_dict()
+            others = rows[~is_base & rows["test_sets"].eq(row["test_sets"])]
             columns = [
                 description.statement,
                 label,
+                str(row["test_sets"]).replace(";", ", "),
                 row["verdict"],
                 _interval(row),
                 *(_others(others, row["verdict"], other) for other in ("holds", "does not hold")),
@@ -329,7 +341,7 @@ def overview(points: pd.DataFrame, numbers: pd.DataFrame) -> str:
         quality = "wer_percent" if is_speech else "bleu"
         cells = [(test_set, quality, quality), (test_set, "prex_entropy_s", "prr")]
         if not is_speech:
-            foreign, _ = _PAIRS[row["task"].removeprefix("nmt_")]
+            foreign, *_ = _PAIRS[row["task"].removeprefix("nmt_")]
             cells += [(foreign, "copy_through", "copied_percent")]
             cells += [(foreign, name, "roc_auc") for name in ("prex_entropy_s", "prex_rmi_s")]
         columns = [

@@ -75,10 +75,12 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             ]
             pd.DataFrame(cells).to_csv(folder / "nmt_ende" / "cells.csv", index=False)
         if folder.name == "tables":
-            claim = dict.fromkeys(["test_sets", "metric", "reason"], "")
-            claim |= {"claim": "rmi_is_best_knowledge_for_ood", "verdict": "holds"}
-            claims = pd.DataFrame([claim | {"value": 2.0, "low": 1.0, "high": 3.0}])
-            claims.to_csv(folder / "claims.csv", index=False)
+            claim = {"claim": "rmi_is_best_knowledge_for_ood", "metric": "", "reason": ""}
+            claims = [
+                claim | {"test_sets": sets, "verdict": verdict, "value": 2.0, "low": 1, "high": 3}
+                for sets, verdict in (("help;permuted", "holds"), ("typos", "does not hold"))
+            ]
+            pd.DataFrame(claims).to_csv(folder / "claims.csv", index=False)
 
     monkeypatch.setattr(subprocess, "run", stage)
     return started
@@ -127,7 +129,7 @@ def test_figures_and_verdicts_are_made_of_any_points(
     run.main()
     report.main()
     verdicts = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "| EN-DE | holds | 2.0 [1.0, 3.0] |" in verdicts
+    assert "| EN-DE | help, permuted | holds | 2.0 [1.0, 3.0] |  |  |\n" in verdicts
     overview = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
     assert overview[2] == "2 of the 2 points of study.yaml have been made."
     assert [line.split(" | ")[:2] for line in overview[6:]] == [
