@@ -276,8 +276,8 @@ def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
     lines = [
         "# Verdicts on the paper's claims",
         "",
-        "The verdict at the base of each task, and the points at which it turns to *holds* or *does "
-        "not hold*. Measures over a beam use its first five hypotheses.",
+        "The verdict at the base of each task, and the points at which it turns to *holds* or to "
+        "*does not hold*. Measures over a beam use its first five hypotheses.",
         "",
         "| claim | task | test sets | verdict | difference [95 % interval] | holds at "
         "| does not hold at |",
