@@ -277,7 +277,7 @@ def verdicts(points: pd.DataFrame, claims: pd.DataFrame) -> str:
         "# Verdicts on the paper's claims",
         "",
         "The verdict at the base of each task, and the points at which it turns to *holds* or to "
-        "*does not hold*. Measures over a beam use its first five hypotheses.",
+        "*does not hold*. Measures over a beam use its first 5 hypotheses, in speech its first 20.",
         "",
         "| claim | task | test sets | verdict | difference [95 % interval] | holds at "
         "| does not hold at |",
