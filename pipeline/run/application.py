@@ -32,7 +32,6 @@ from pipeline.run.logs import kept_log
 from pipeline.run.overrides import (
     check_launcher,
     check_overrides,
-    composed_for_help,
     tidied,
     with_swept_keys,
     yaml_message,
@@ -83,7 +82,7 @@ def run(
     sys.argv[1:] = tidied(sys.argv[1:])
     try:
         if {*HELP_FLAGS} & {*sys.argv[1:]}:
-            print_help(stage, composed_for_help(sys.argv[1:]), uses)
+            print_help(stage, sys.argv[1:], uses)
             return
         settings = check_overrides(sys.argv[1:])
         check_launcher(sys.argv[1:])

@@ -9,12 +9,13 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from pipeline.run.code import declared_params
-from pipeline.run.overrides import options_of_group
+from pipeline.run.overrides import composed_for_help, folders_of_groups, options_of_group
 from pipeline.run.setting_descriptions import (
     Description,
     default_options,
@@ -32,19 +33,22 @@ _OPTIONS = """Options:
   from_config=FILE  Read all settings from a file that stage compose wrote, as DVC does."""
 
 
-def print_help(stage: Callable[..., None], composed: DictConfig, uses: Collection[str]) -> None:
-    """Print the help of a stage.
+def print_help(stage: Callable[..., None], arguments: list[str], uses: Collection[str]) -> None:
+    """Print the help of a stage, with the values and options that `arguments` choose.
 
-    composed: the values that are shown with the settings; uses: the settings of group io, besides
-    root, that the stage uses.
+    uses: the settings of group io, besides root, that the stage uses. Raises ConfigError for
+    arguments that do not compose.
     """
+    composed, folders = composed_for_help(arguments), folders_of_groups(arguments)
     try:
-        print(_help_text(stage, composed, uses), flush=True)
+        print(_help_text(stage, composed, folders, uses), flush=True)
     except BrokenPipeError:  # as in `--help | head`; Python would report it again at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _help_text(stage: Callable[..., None], composed: DictConfig, uses: Collection[str]) -> str:
+def _help_text(
+    stage: Callable[..., None], composed: DictConfig, folders: list[Path], uses: Collection[str]
+) -> str:
     name = stage.__name__
     read = declared_params(name)
     if read is None:
@@ -56,17 +60,17 @@ def _help_text(stage: Callable[..., None], composed: DictConfig, uses: Collectio
             inspect.getdoc(inspect.getmodule(stage)) or "",
             inspect.getdoc(stage) or "",
             _OPTIONS,
-            "Groups, each with its options (GROUP=OPTION):\n" + "\n".join(_groups(shown)),
+            "Groups, each with its options (GROUP=OPTION):\n" + "\n".join(_groups(shown, folders)),
             "Settings that the stage reads, with their values and meanings (KEY=VALUE):",
             *_settings(shown, composed),
         ]
     )
 
 
-def _groups(shown: list[str]) -> Iterator[str]:
+def _groups(shown: list[str], folders: list[Path]) -> Iterator[str]:
     roots = {key.split(".")[0] for key in shown} | {"task", "experiment", "hydra"}
     for group in default_options():
-        options = ", ".join(options_of_group(group))
+        options = ", ".join(options_of_group(group, folders))
         if options and group.split("/")[0] in roots:
             yield _wrapped(f"{group}: {options}", "  ", "      ")
 

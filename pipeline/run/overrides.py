@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +112,26 @@ def check_overrides(arguments: list[str]) -> PipelineConfig | None:
 
 def composed_for_help(arguments: list[str]) -> DictConfig:
     """Return what the overrides of a command line compose to, without its flags."""
-    own, rest = _own_folder(arguments)
+    _, rest = _own_folder(arguments)
     texts = [argument for argument in rest if not argument.startswith("-")]
-    return _composed(texts, [CONF] if own is None else [CONF, own])
+    return _composed(texts, folders_of_groups(arguments))
 
 
-def options_of_group(group: str) -> list[str]:
-    """Return the options of a group in conf/."""
-    return _options(group, [CONF])
+def folders_of_groups(arguments: list[str]) -> list[Path]:
+    """Return the folders that hold groups: conf/, and the folder of --config-dir if it is given."""
+    own, _ = _own_folder(arguments)
+    return [CONF] if own is None else [CONF, own]
+
+
+def options_of_group(group: str, folders: Sequence[Path] = (CONF,)) -> list[str]:
+    """Return the names of the options of a group in these folders; [] if there is no such group."""
+    found = (path for folder in folders for path in (folder / group).rglob("*.yaml"))
+    roots = {folder / group for folder in folders}
+    return sorted(
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in found
+        for root in roots & {*path.parents}
+    )
 
 
 def yaml_message(error: YAMLError) -> str:
@@ -252,7 +265,7 @@ def _check_name(override: Override, folders: list[Path]) -> None:
         return
     if not override.is_delete():
         _check_separators(override, folders)
-    options = _options(key, folders)
+    options = options_of_group(key, folders)
     if options:
         for value in _values(override):
             if value not in options:
@@ -266,24 +279,13 @@ def _check_name(override: Override, folders: list[Path]) -> None:
             )
 
 
-def _options(group: str, folders: list[Path]) -> list[str]:
-    """Names of the options of a group; [] if there is no such group."""
-    found = (path for folder in folders for path in (folder / group).rglob("*.yaml"))
-    roots = {folder / group for folder in folders}
-    return sorted(
-        path.relative_to(root).with_suffix("").as_posix()
-        for path in found
-        for root in roots & {*path.parents}
-    )
-
-
 def _check_separators(override: Override, folders: list[Path]) -> None:
     """Refuse a key written as a group, a group written as a key, and the name of an option.
 
     Names of options appear in tables. A task may have any name, since folders are called by it.
     """
     key, value = str(override.key_or_group), override.get_value_string()
-    options = _options(key, folders)
+    options = options_of_group(key, folders)
     if "/" in key and not options:
         dotted = key.replace("/", ".")
         try:
@@ -292,14 +294,14 @@ def _check_separators(override: Override, folders: list[Path]) -> None:
             return  # the error about the key says more
         raise ConfigError(f"{key}: not a group but a setting. Write {dotted}={value}.")
     as_group = key.replace(".", "/")
-    options = [] if as_group == key else _options(as_group, folders)
+    options = [] if as_group == key else options_of_group(as_group, folders)
     if options and not isinstance(override.value(), dict):
         raise ConfigError(
             f"{key}: a group has a slash in its name. Write {as_group}=OPTION, with one of "
             f"{', '.join(options)} (got {value})."
         )
     group, _, last = as_group.rpartition("/")
-    if last == "name" and group != "task" and _options(group, folders):
+    if last == "name" and group != "task" and options_of_group(group, folders):
         raise ConfigError(
             f"{key}: the name of an option is not a setting (got {value}). Choose an option by "
             f"{group}=OPTION; for a name of your own, add a file to {group}/ in a folder that "
