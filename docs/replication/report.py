@@ -94,8 +94,9 @@ def strength(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the length of training, width and sentences."""
     places = [
         *_lengths("ende"),
-        Place("width\n256", "ende-width-256", joined=False),
-        Place("40\nwords", "ende-words-40", joined=False),
+        Place("wide", "ende-width-256", joined=False),
+        Place("wide,\n½ rate", "ende-width-256-half-rate", joined=False),
+        Place("long", "ende-words-40", joined=False),
     ]
     return _by_test_set(numbers, places, "updates of each member")
 
@@ -131,7 +132,7 @@ def ensembles(numbers: pd.DataFrame) -> Figure | None:
 
 def beam(numbers: pd.DataFrame) -> Figure | None:
     """ROC-AUC of every out-of-domain set against the beam, over all of its hypotheses."""
-    beams = [Place(f"{n}", "ende", "base" if n == 5 else f"beam-{n}") for n in (1, 3, 5, 10, 20)]
+    beams = [Place(f"{n}", "ende", "base" if n == 5 else f"beam-{n}") for n in (1, 5, 20)]
     return _by_test_set(numbers, beams, "beam")
 
 
