@@ -117,7 +117,8 @@ def _write(config: PipelineConfig, tasks: list[str], experiment: str) -> None:
     with tracking.open_run(config, "tables", begun) as log:
         written = Artifact(root / "tables", "tables")
         log.artifacts(*map(written.file, written.names()), root / "report" / "index.html")
-    _log.info("the page has %.1f MB", (root / "report" / "index.html").stat().st_size / 1e6)
+    page = root / "report" / "index.html"
+    _log.info("the report is %s (%.1f MB)", page, page.stat().st_size / 1e6)
 
 
 def _checked_inputs(root: Path, task: str) -> Iterable[tuple[str, str]]:

@@ -29,6 +29,10 @@ from pipeline.run.settings import (
 _MULTIRUN = ("--multirun", "-m")
 _RUN_FLAGS = (*_MULTIRUN, "--run", "-r")
 _OTHER_CONFIGS = ("-cn", "--config-name", "-cp", "--config-path")
+_OTHER_FLAGS = (
+    *("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--resolve", "--package", "-p"),
+    *("--shell-completion", "-sc", "--experimental-rerun", "--info", "-i"),
+)
 _HOME = re.compile(r"(?<=[=,\[:'\"])~(?=/)")
 
 
@@ -90,6 +94,9 @@ def check_overrides(arguments: list[str]) -> PipelineConfig | None:
                 f"{argument}: stages have one primary configuration, conf/pipeline.yaml. Choose "
                 "options of groups by GROUP=OPTION; --config-dir adds your own."
             )
+        name = argument.split("=")[0]
+        if name.startswith("-") and name not in (*_RUN_FLAGS, *_OTHER_FLAGS):
+            raise ConfigError(f"{name}: no such option. Add --help for all options.")
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
         return None
     texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
@@ -155,7 +162,7 @@ def _is_utf8(argument: str) -> bool:
 def _own_folder(arguments: list[str]) -> tuple[Path | None, list[str]]:
     """Return the folder of --config-dir, and the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config-dir", type=Path)
+    parser.add_argument("--config-dir", "-cd", type=Path)
     known, rest = parser.parse_known_args(arguments)
     own: Path | None = known.config_dir
     if own is not None and not own.is_dir():

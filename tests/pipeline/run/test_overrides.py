@@ -114,6 +114,13 @@ def test_good_overrides_pass() -> None:
     check_overrides(["task.name=mine", "data.units.codes=null"])
 
 
+@pytest.mark.parametrize("flag", ["--foo", "--multi-run", "-x", "--beam=5"])
+def test_unknown_option_is_named(flag: str) -> None:
+    name = flag.split("=")[0]
+    with pytest.raises(ConfigError, match=f"^{name}: no such option. Add --help for all options.$"):
+        check_overrides(["decode.beam=5", flag])
+
+
 def test_from_config_takes_no_other_setting() -> None:
     check_overrides(["from_config=file.yaml", "part=a", "io.root=elsewhere"])
     with pytest.raises(ConfigError, match=r"decode\.beam: cannot be set .* with from_config.*=3\)"):
