@@ -114,4 +114,8 @@ def test_points_of_a_sweep_can_be_compared_side_by_side(chromium: Browser, logge
         expect(page.get_by_text("uncertainty.temperature", exact=True).first).to_be_visible()
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=PICTURE, full_page=True)
+        page.go_back()
+        page.get_by_test_id("clear-button").click()
+        expect(page.get_by_test_id("search-box")).to_have_value("")
+        expect(page.get_by_text("3 matching runs")).to_be_hidden()
     assert PICTURE.stat().st_size > 10_000
