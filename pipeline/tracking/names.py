@@ -1,4 +1,4 @@
-"""Names of runs in MLflow, which begin with what differs between runs."""
+"""Names of runs in MLflow, whose beginning tells them apart: MLflow cuts off the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME_IN_DVC = "DVC_EXP_NAME"  # which DVC sets for the stages of an experiment
 
 
 def run_name(stage: str, size: str, swept_keys: Sequence[str] | None) -> str:
-    """Return `T=1 B=5` for a point of a sweep, and otherwise `resamples=100 metrics demo`.
+    """Return `T=1 B=5` for a point of a sweep, and otherwise `metrics resamples=100 demo`.
 
     swept_keys: the keys that differ between the points; None outside of a sweep. size: name of the
     group experiment. The run of an experiment of DVC begins with its name there.
@@ -25,7 +25,7 @@ def run_name(stage: str, size: str, swept_keys: Sequence[str] | None) -> str:
         differing = [pair for pair in overrides if pair[0] in swept_keys]
         return short_names(differing) or stage
     return " ".join(
-        filter(None, [os.environ.get(_NAME_IN_DVC), short_names(overrides), stage, size])
+        filter(None, [os.environ.get(_NAME_IN_DVC), stage, short_names(overrides), size])
     )
 
 

@@ -73,7 +73,7 @@ def _parent(config: DictConfig, folder: Path) -> RunLog:
         config.tracking.uri, Path(config.io.root), config.task.name
     )
     overrides = _overrides(config)
-    name = f"{short_names(settings_of(overrides))} {config.hydra.job.name}".strip()
+    name = f"{config.hydra.job.name} {short_names(settings_of(overrides))}".strip()
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})
     folder.mkdir(parents=True, exist_ok=True)

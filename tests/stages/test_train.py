@@ -72,8 +72,8 @@ def test_failed_member_is_named_and_trained_again(folder: Path) -> None:
     ]
     # In MLflow the run has the mean of all curves, and a child for the member that it trained.
     client = MlflowClient(f"sqlite:///{trained.parents[1] / 'mlflow.db'}")
-    run, child = sorted(client.search_runs(["1"]), key=lambda run: run.info.run_name)
-    assert run.info.run_name == "_target_=trainer.trainer seeds=[0,2,3] train smoke"
+    child, run = sorted(client.search_runs(["1"]), key=lambda run: run.info.run_name)
+    assert run.info.run_name == "train _target_=trainer.trainer seeds=[0,2,3] smoke"
     assert child.info.run_name == "seed_2"
     assert child.data.metrics == {"valid_loss_nats": 2.5}
     assert run.data.metrics == {"valid_loss_nats": pytest.approx(6.5 / 3)}

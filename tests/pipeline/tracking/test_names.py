@@ -1,4 +1,4 @@
-"""Names of runs begin with what differs between runs."""
+"""The beginning of a run's name tells it apart."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_name_of_a_point_is_what_differs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert run_name("sweep", "laptop", []) == "sweep"
 
 
-def test_name_of_a_single_run_has_overrides_stage_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_of_a_single_run_has_stage_overrides_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.tracking.names._overrides", lambda: ["metrics.resamples=100"])
-    assert run_name("metrics", "demo", None) == "resamples=100 metrics demo"
+    assert run_name("metrics", "demo", None) == "metrics resamples=100 demo"
     monkeypatch.setenv("DVC_EXP_NAME", "puffy-coni")
-    assert run_name("metrics", "demo", None) == "puffy-coni resamples=100 metrics demo"
+    assert run_name("metrics", "demo", None) == "puffy-coni metrics resamples=100 demo"
 
 
 def test_name_of_a_sweep_has_all_values() -> None:
