@@ -15,7 +15,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from pipeline.run.code import declared_params
-from pipeline.run.overrides import composed_for_help, folders_of_groups, options_of_group
+from pipeline.run.overrides import composed_for_help, options_of_group
 from pipeline.run.setting_descriptions import (
     Description,
     default_options,
@@ -39,7 +39,7 @@ def print_help(stage: Callable[..., None], arguments: list[str], uses: Collectio
     uses: the settings of group io, besides root, that the stage uses. Raises ConfigError for
     arguments that do not compose.
     """
-    composed, folders = composed_for_help(arguments), folders_of_groups(arguments)
+    composed, folders = composed_for_help(arguments)
     try:
         print(_help_text(stage, composed, folders, uses), flush=True)
     except BrokenPipeError:  # as in `--help | head`; Python would report it again at its end

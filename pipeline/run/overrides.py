@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ def with_swept_keys(arguments: list[str]) -> list[str]:
 
     A job knows its own value of every key only; names of points contain the swept ones.
     """
-    _, rest = _own_folder(arguments)
+    _, rest = _folders_of_groups(arguments)
     texts = [argument for argument in rest if argument not in _RUN_FLAGS]
     if len(rest) == len(texts) or any(text.startswith("-") for text in texts):
         return arguments
@@ -87,21 +86,20 @@ def check_overrides(arguments: list[str]) -> PipelineConfig | None:
     for argument in arguments:
         if not _is_utf8(argument):
             raise ConfigError(f"command line: must be UTF-8 (got {argument!a}).")
-    own, arguments = _own_folder(arguments)
+    folders, arguments = _folders_of_groups(arguments)
     for argument in arguments:
-        if argument.split("=")[0] in _OTHER_CONFIGS:
+        name = argument.split("=")[0]
+        if name in _OTHER_CONFIGS:
             raise ConfigError(
                 f"{argument}: stages have one primary configuration, conf/pipeline.yaml. Choose "
                 "options of groups by GROUP=OPTION; --config-dir adds your own."
             )
-        name = argument.split("=")[0]
         if name.startswith("-") and name not in (*_RUN_FLAGS, *_OTHER_FLAGS):
             raise ConfigError(f"{name}: no such option. Add --help for all options.")
     if any(argument.startswith("-") and argument not in _RUN_FLAGS for argument in arguments):
         return None
     texts = [argument for argument in arguments if argument not in _RUN_FLAGS]
     overrides = _parsed(texts)
-    folders = [CONF] if own is None else [CONF, own]
     is_multirun = any(argument in _MULTIRUN for argument in arguments)
     for override in overrides:
         _check_name(override, folders)
@@ -117,20 +115,14 @@ def check_overrides(arguments: list[str]) -> PipelineConfig | None:
     return None
 
 
-def composed_for_help(arguments: list[str]) -> DictConfig:
-    """Return what the overrides of a command line compose to, without its flags."""
-    _, rest = _own_folder(arguments)
+def composed_for_help(arguments: list[str]) -> tuple[DictConfig, list[Path]]:
+    """Return what the overrides of a command line compose to, and the folders of its groups."""
+    folders, rest = _folders_of_groups(arguments)
     texts = [argument for argument in rest if not argument.startswith("-")]
-    return _composed(texts, folders_of_groups(arguments))
+    return _composed(texts, folders), folders
 
 
-def folders_of_groups(arguments: list[str]) -> list[Path]:
-    """Return the folders that hold groups: conf/, and the folder of --config-dir if it is given."""
-    own, _ = _own_folder(arguments)
-    return [CONF] if own is None else [CONF, own]
-
-
-def options_of_group(group: str, folders: Sequence[Path] = (CONF,)) -> list[str]:
+def options_of_group(group: str, folders: list[Path]) -> list[str]:
     """Return the names of the options of a group in these folders; [] if there is no such group."""
     found = (path for folder in folders for path in (folder / group).rglob("*.yaml"))
     roots = {folder / group for folder in folders}
@@ -159,15 +151,15 @@ def _is_utf8(argument: str) -> bool:
     return True
 
 
-def _own_folder(arguments: list[str]) -> tuple[Path | None, list[str]]:
-    """Return the folder of --config-dir, and the other arguments."""
+def _folders_of_groups(arguments: list[str]) -> tuple[list[Path], list[str]]:
+    """Return conf/ and the folder of --config-dir, if there is one, and the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-dir", "-cd", type=Path)
     known, rest = parser.parse_known_args(arguments)
     own: Path | None = known.config_dir
     if own is not None and not own.is_dir():
         raise ConfigError(f"--config-dir: must be a folder (got {own}).")
-    return own, rest
+    return ([CONF] if own is None else [CONF, own]), rest
 
 
 def _parsed(texts: list[str]) -> list[Override]:
