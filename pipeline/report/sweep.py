@@ -25,6 +25,7 @@ _MOST_TICKS = 8
 _LINE = 80  # characters in a line of summary.md
 _FOLDER, _REASON = "folder", "reason"
 _EXPLAINED = ("prr", "roc_auc")  # numbers whose name does not say of which measure they are
+_B_AND_T = "B is the largest that each has, T the first of the point's settings."
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def summary_text(points: Sequence[Point]) -> str:
                 f"- {_code(name)}: {', '.join(number_title(name).splitlines())}"
                 for name in explained
             )
-            parts.append("\n".join(lines))
+            parts += ["\n".join(lines), _B_AND_T]
         if len(shown) < len(numbers):
             parts.append(f"All {len(numbers)} numbers of each point are in summary.csv.")
     else:

@@ -34,8 +34,9 @@ def main() -> None:
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["PYTHONWARNINGS"] = "ignore:starlette.middleware.wsgi is deprecated"  # MLflow's
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri"]
-    command += [f"sqlite:///{database}", "--host", _HOST, "--port", str(arguments.port)]
+    store = f"sqlite:///{database}"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store]
+    command += ["--registry-store-uri", store, "--host", _HOST, "--port", str(arguments.port)]
     command += ["--workers", "1", "--uvicorn-opts", "--log-level=warning"]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # The server ends by SIGTERM without a traceback, but not by the SIGINT of a terminal.

@@ -31,6 +31,8 @@ def test_numbers_that_react_come_first_and_ten_rows_fit() -> None:
         "- `prr`: PRR of H S-IW (PrEx), in-domain, main ensemble",
         "- `roc_auc`: ROC-AUC of M S-IW (PrEx), mean over the other test sets",
         "",
+        "B is the largest that each has, T the first of the point's settings.",
+        "",
         "All 14 numbers of each point are in summary.csv.",
     ]
 
