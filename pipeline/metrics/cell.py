@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from math import inf, isfinite
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ TEXT_MEASURES = (COPY_THROUGH, SOURCE_LENGTH)
 # Reason of cells that need references, if a test set has none.
 NO_REFERENCE = "no reference"
 KEY_COLUMNS = Key._fields
+_key_values = attrgetter(*KEY_COLUMNS)
 _PERCENT = (0.0, 100.0)
 # Metric -> its lowest and highest possible value. The stored log-prob of a reference with
 # probability 1 may be slightly above 0.
@@ -109,7 +111,7 @@ class Cell:
     @property
     def key(self) -> Key:
         """The key of the cell."""
-        return Key(*(str(getattr(self, name)) for name in KEY_COLUMNS))
+        return Key._make(_key_values(self))
 
     @property
     def tracked_name(self) -> str:

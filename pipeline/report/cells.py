@@ -105,9 +105,12 @@ class CellIndex:
     def __init__(self, frame: pd.DataFrame) -> None:
         cells = _cells(frame)
         self.cells = [cell for cell in cells if cell.regime != "-"]
-        self._by_key = {
-            cell.key._replace(test_set=name): cell for cell in self.cells for name in _names(cell)
-        }
+        self._by_key: dict[Key, Cell] = {}
+        for cell in self.cells:
+            key = cell.key
+            self._by_key[key] = cell
+            for role in cell.roles.split():
+                self._by_key[key._replace(test_set=role)] = cell
         self._of_set = {(cell.task, name): cell for cell in cells for name in _names(cell)}
         self._labels = {cell.task: cell.task_label for cell in self.cells if cell.task_label}
         self._families = {cell.task: cell.family for cell in self.cells if cell.family}

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from pipeline.errors import DataError
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.token_labels import SPECIAL_TOKENS, own_vocabulary, read_vocabulary
@@ -22,7 +20,7 @@ from pipeline.report.page.sentences import sentence_data
 from pipeline.report.page.sounds import embedded_sounds
 from pipeline.run.artifacts import Artifact
 from pipeline.run.files import file_sha256, read_json
-from pipeline.store import Store, open_store
+from pipeline.store import Store, check_stores, open_store
 
 _PAPER_ENSEMBLE = "random_init"
 _TEST_SETS, _SOUNDS = "test/", ".sounds.h5"
@@ -110,22 +108,24 @@ class BrowsableSet:
         }
 
 
-def browsable_sets(
-    task: TaskFolders, cells: pd.DataFrame, most_sentences: int
-) -> list[BrowsableSet]:
+def browsable_sets(task: TaskFolders, index: CellIndex, most_sentences: int) -> list[BrowsableSet]:
     """One decode with measures per test set, each with at most `most_sentences` sentences.
 
     Search is preferred to teacher forcing, the paper's ensemble to other ensembles, PrEx to ExPr.
-    `cells` are the cells of all tasks. Raises DataError or StoreError for results that do not
+    `index` has the cells of all tasks. Raises DataError or StoreError for results that do not
     belong together.
     """
-    index = CellIndex(cells)
     wanted = index.ensemble(task.name, _PAPER_ENSEMBLE)
     chosen: dict[str, tuple[tuple[bool, ...], str]] = {}
-    for part in Artifact(task.decode, "decode").parts():
-        if not (task.uncertainty / part / "sequence.parquet").is_file():
-            continue  # decodes of single members have no measures
-        with open_store(task.decode / part / "store.h5") as store:
+    stores = {
+        part: task.decode / part / "store.h5"
+        for part in Artifact(task.decode, "decode").parts()
+        # Decodes of single members have no measures.
+        if (task.uncertainty / part / "sequence.parquet").is_file()
+    }
+    check_stores(stores.values())
+    for part, path in stores.items():
+        with open_store(path) as store:
             test_set = _attribute(store, "test_set")
             preference = (  # lower is better
                 store.regime == "teacher_forcing",

@@ -99,12 +99,12 @@ def write_page(path: Path, content: PageContent) -> None:
     """
     style = "\n".join(_asset(f"{name}.css") for name in _STYLES)
     script = "\n".join(_asset(f"script/{name}.js") for name in _SCRIPTS)
+    index = CellIndex(content.cells)
     sets = [
         browsable
         for task in content.tasks
-        for browsable in browsable_sets(task, content.cells, content.most_sentences)
+        for browsable in browsable_sets(task, index, content.most_sentences)
     ]
-    index = CellIndex(content.cells)
     page = (
         _environment()
         .get_template("page.html")

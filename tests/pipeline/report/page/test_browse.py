@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.data.speech.sounds import writing_sounds
 from pipeline.errors import DataError
+from pipeline.report.cells import CellIndex
 from pipeline.report.page import PageContent
 from pipeline.report.page.browse import BrowsableSet, browsable_sets, json_text
 from pipeline.report.page.sentences import plain_numbers
@@ -23,7 +24,7 @@ WriteResults = Callable[..., PageContent]
 
 
 def browse(content: PageContent) -> list[BrowsableSet]:
-    return browsable_sets(content.tasks[0], content.cells, content.most_sentences)
+    return browsable_sets(content.tasks[0], CellIndex(content.cells), content.most_sentences)
 
 
 def data_of(content: PageContent) -> dict[str, Any]:
