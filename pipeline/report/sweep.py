@@ -25,7 +25,9 @@ _MOST_TICKS = 8
 _LINE = 80  # characters in a line of summary.md
 _FOLDER, _REASON = "folder", "reason"
 _EXPLAINED = ("prr", "roc_auc")  # numbers whose name does not say of which measure they are
-_B_AND_T = "B is the largest that each has, T the first of the point's settings."
+_B_AND_T = """\
+In `stages.sweep`, numbers are at the B and T of the point. In `stages.metrics`,
+PRR is at B = 1, and ROC-AUC at the largest B and the first T of the point."""
 
 
 @dataclass(frozen=True)

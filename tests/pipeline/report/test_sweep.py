@@ -31,7 +31,8 @@ def test_numbers_that_react_come_first_and_ten_rows_fit() -> None:
         "- `prr`: PRR of H S-IW (PrEx), in-domain, main ensemble",
         "- `roc_auc`: ROC-AUC of M S-IW (PrEx), mean over the other test sets",
         "",
-        "B is the largest that each has, T the first of the point's settings.",
+        "In `stages.sweep`, numbers are at the B and T of the point. In `stages.metrics`,",
+        "PRR is at B = 1, and ROC-AUC at the largest B and the first T of the point.",
         "",
         "All 14 numbers of each point are in summary.csv.",
     ]
