@@ -78,6 +78,7 @@ def test_edit_reruns_the_stages_that_read_it(clone: Path) -> None:
     temperature = clone / "conf" / "uncertainty" / "default.yaml"
     edit(temperature, "temperature: [10, 1]", "temperature: [5, 1]")
     assert stages_in(make(clone, "preview")) == after_decoding
+    assert reproduced(clone) == after_decoding  # the preview has run compose
     edit(clone / "conf" / "experiment" / "fault.yaml", "beam: 2", "beam: 3")
     output = make(clone, "repro")
     assert "settings of stage decode have changed (decode), so that DVC runs it" in output

@@ -14,7 +14,6 @@ import yaml
 from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.run.settings import ROOT
 from tests.conftest import copy_repository, environment_of_copy
-from tests.faults.small_run import FIGURES_LEFT_OUT
 
 _REPORT = yaml.safe_load((ROOT / "conf" / "report" / "default.yaml").read_text())
 _DATA_SETS = ("apn-tab:nmt", "apn-tab:asr")
@@ -51,7 +50,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "decode.beam=5",
         "uncertainty.beam=[1,5]",
         "metrics.resamples=20",
-        *(f"~report.figures.{name}" for name in FIGURES_LEFT_OUT),
     )
     copy_repository(folder, "smoke", " ".join(overrides), tasks=("nmt_ende", "asr"))
     return folder

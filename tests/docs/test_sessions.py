@@ -57,8 +57,6 @@ TINY = (
     "~report.figures",
     "tracking=off",
 )
-# No page shows figures, which take ten seconds for every run of stage metrics.
-METRICS = ["python", "-m", "stages.metrics"]
 # Commands that whoever runs the tests has already run.
 INSTALLATION = (["make", "setup"], [".", ".venv/bin/activate"])
 
@@ -115,5 +113,4 @@ def _write(block: Block, folder: Path) -> None:
 
 def _run(words: list[str], folder: Path, tiny: list[str]) -> str:
     assert words[0] == "python", f"{' '.join(words)}: only Python commands can be run here"
-    without_figures = ["~report.figures"] if words[:3] == METRICS and not tiny else []
-    return run_python([*words[1:], *tiny, *without_figures], folder).stdout
+    return run_python([*words[1:], *tiny], folder).stdout

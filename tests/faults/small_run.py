@@ -41,7 +41,7 @@ _SETS_LEFT_OUT = (
     "english-english",
     "french-english",
 )
-FIGURES_LEFT_OUT = (
+_FIGURES_LEFT_OUT = (
     "rejection_example",
     "error_histograms",
     "confidence_histograms",
@@ -60,7 +60,7 @@ SETTINGS = [
     "decode.also=[members,teacher_forcing]",
     "tracking=off",
     *(f"~task.test_sets.{name}" for name in _SETS_LEFT_OUT),
-    *(f"~report.figures.{name}" for name in FIGURES_LEFT_OUT),
+    *(f"~report.figures.{name}" for name in _FIGURES_LEFT_OUT),
 ]
 
 

@@ -231,7 +231,7 @@ def test_case_17_parts_are_written_below_any_path(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"code", name}
 
 
-@pytest.mark.parametrize("parts_per_job", [1, 3])
+@pytest.mark.parametrize("parts_per_job", [1, 2, 3])
 def test_failed_part_is_named_and_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts_per_job: int
 ) -> None:

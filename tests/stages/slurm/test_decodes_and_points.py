@@ -13,6 +13,7 @@ from tests.stages.trained_members import FEW_SETS, prepare_and_train
 from .conftest import Cluster
 from .test_slurm import ON_SLURM, done, launch
 
+SETS = ("help", "permuted")
 SMALL = (
     *("experiment=laptop", "ensemble.seeds=[1,2]", "tracking=off", "~report.figures"),
     *("decode.beam=2", "decode.batch_sentences=4", "decode.part_sentences=2", "decode.also=[]"),
@@ -34,22 +35,23 @@ def copy_inputs(trained: Path, root: Path) -> Path:
     return root
 
 
-def store(root: Path) -> bytes:
-    return (root / "decode" / "nmt_ende" / "random_init.prex.help" / "store.h5").read_bytes()
+def stores(root: Path) -> dict[str, bytes]:
+    parts = [f"random_init.prex.{name}" for name in SETS]
+    folder = root / "decode" / "nmt_ende"
+    return {part: (folder / part / "store.h5").read_bytes() for part in parts}
 
 
 def test_shards_that_run_as_jobs_join_into_the_bytes_of_one_decode(
     slurm: Cluster, trained: Path, tmp_path: Path
 ) -> None:
     local, remote = (copy_inputs(trained, tmp_path / name) for name in ("local", "slurm"))
-    one_set = (*SMALL, "~task.test_sets.permuted")
-    done(launch(dict(os.environ), "decode", f"io.root={local}", *one_set))
-    sharded = (f"io.root={remote}", "decode.shards=2", *one_set, *ON_SLURM)
+    done(launch(dict(os.environ), "decode", f"io.root={local}", *SMALL))
+    sharded = (f"io.root={remote}", "decode.shards=2", *SMALL, *ON_SLURM)
     before = slurm.jobs("decode")
     done(launch(slurm.environment, "decode", *sharded))
     n_job = len(slurm.jobs("decode") - before)
-    assert n_job == 2 + 1  # the shards, then one job for the store
-    assert store(remote) == store(local)
+    assert n_job == len(SETS) * 2 + len(SETS)  # the shards, then one job per store
+    assert stores(remote) == stores(local)
 
 
 def test_points_that_run_as_jobs_equal_local_points(
