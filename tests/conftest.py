@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -59,9 +60,6 @@ _PROCESS_FOLDERS = (
     *("test_dvc_runs.py", "test_pipeline.py", "test_architecture.py"),
 )
 _PROCESS_FIXTURES = {"chromium", "help_packages"}
-# Not os.fork: reading a store forks, so that a hostile file cannot harm the reader.
-_PROCESS_EVENTS = ("os.exec", "os.posix_spawn", "os.system", "subprocess.Popen")
-_unit_test: str | None = None  # the unit test that is running
 _LONGEST_FIRST = (
     "test_pipeline.py",
     "faults/test_killed.py",
@@ -184,24 +182,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("process")
 
 
-def _refuse_process(event: str, _: tuple[object, ...]) -> None:
-    """Fail a unit test that starts a process; Python calls this for every audit event."""
-    if _unit_test is not None and event in _PROCESS_EVENTS:
-        pytest.fail(f"{_unit_test} starts a process ({event}). Mark it: pytest.mark.process")
-
-
-sys.addaudithook(_refuse_process)
+def pytest_collection_finish() -> None:
+    """Keep what the imports made out of garbage collections, which search a million objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """In `make test-fast`, watch tests and their fixtures for processes that they start."""
-    global _unit_test
-    _unit_test = item.nodeid if item.config.option.markexpr == "not process" else None
-    try:
+    """In `make test-fast`, let a test fail that starts a process, or has a fixture that does."""
+
+    def refuse(*command: object, **_: object) -> None:
+        pytest.fail(f"{item.nodeid} starts a process ({command}). Mark it: pytest.mark.process")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if item.config.option.markexpr == "not process":
+            # Not os.fork: reading a store forks, so that a hostile file cannot harm the reader.
+            patch.setattr(subprocess.Popen, "__init__", refuse)
+            patch.setattr(os, "system", refuse)
+            patch.setattr(os, "posix_spawn", refuse)
         return (yield)
-    finally:
-        _unit_test = None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,7 @@ from pipeline.quality.registry import QUALITIES
 from pipeline.report.figures import TaskEvidence
 from pipeline.run.measure_rules import MeasureRules
 from pipeline.run.settings import TaskConfig, TestSetConfig
-from pipeline.store import Hypothesis, StoreWriter, open_store
+from pipeline.store import Hypothesis, StoreWriter, open_own_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_statistics
@@ -129,7 +129,7 @@ class Toy:
 
     def _measure(self, part: str) -> None:
         (self.uncertainty / part).mkdir(parents=True)
-        with open_store(self.decode / part / "store.h5") as store:
+        with open_own_store(self.decode / part / "store.h5") as store:
             grid = Grid(beam=[1, 3], temperature=[10.0], length_norm=[True])
             write_measures(store, self.uncertainty / part, grid)
 

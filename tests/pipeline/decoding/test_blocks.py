@@ -24,7 +24,7 @@ from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import ROOT, DecodeConfig, DumpConfig
-from pipeline.store import Flag, open_store, validate
+from pipeline.store import Flag, open_own_store, validate
 from tests.decode_to_store import decode_to_store
 from tests.pipeline.decoding.conftest import TableModel
 
@@ -67,7 +67,7 @@ def store_of(
     decode_to_store(decoder, TEST_SET, path, attributes | extra, "decode", resume)
     assert not resume.exists()
     assert validate(path) == []
-    return open_store(path)
+    return open_own_store(path)
 
 
 def two_words(source: int, prefix: tuple[int, ...]) -> Any:

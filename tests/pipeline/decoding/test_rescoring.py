@@ -30,7 +30,7 @@ from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError, PipelineError, StoreError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
-from pipeline.store import StoreWriter, TokenStatistics, open_store
+from pipeline.store import StoreWriter, TokenStatistics, open_own_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from tests.decode_to_store import decode_to_store
@@ -195,7 +195,7 @@ def test_case_7_rescored_hypotheses_have_the_measures_of_the_decode(
     unscored = hypotheses_of_file(HypothesisFile(decoded, test_set, False), None, len(dictionary))
     assert_same_measures(decoded, written("rescored", rescoring_search(unscored)), beam=5)
 
-    with open_store(decoded) as store:
+    with open_own_store(decoded) as store:
         tokens = store.read("/token/id")
         spans = [
             (store.token_offset[first], store.token_offset[first + 1])
@@ -219,7 +219,7 @@ def assert_same_measures(
     for path in (first_store, second_store):
         folder = path.with_suffix(".measures")
         folder.mkdir(exist_ok=True)
-        with open_store(path) as store:
+        with open_own_store(path) as store:
             grid = Grid([beam], [10.0], [True, False])
             assert write_measures(store, folder, grid)["ok"]
         tokens = pd.read_parquet(folder / "token.parquet").query(f"hypothesis < {beam}")

@@ -18,7 +18,7 @@ from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
-from pipeline.store import open_store, validate
+from pipeline.store import open_own_store, validate
 from pipeline.uncertainty.sequence import sequence_measures
 from tests.decode_to_store import decode_to_store
 
@@ -219,7 +219,7 @@ def test_monte_carlo_measures_of_samples_reach_the_exact_values(
     test_set = [PreparedSentence(0, "source", None, [dictionary.symbols[5]], None)]
     decode_to_store(decoder, test_set, tmp_path / "a.h5", attributes, "sample", tmp_path / "r")
     assert validate(tmp_path / "a.h5") == []
-    with open_store(tmp_path / "a.h5") as store:
+    with open_own_store(tmp_path / "a.h5") as store:
         row = sequence_measures(store, beam=4000, temperature=1.0, length_norm=False).iloc[0]
     if combination != "member":
         probability = np.array(list(sequence_probability(combination).values()))

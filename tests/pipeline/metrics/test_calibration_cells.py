@@ -17,7 +17,7 @@ from pipeline.metrics.cell import Cell
 from pipeline.metrics.evaluation import Evaluation
 from pipeline.quality.translation import sentence_bleu
 from pipeline.report.figures import TaskEvidence
-from pipeline.store import SUBSET, Store, open_store
+from pipeline.store import SUBSET, Store, open_own_store
 from pipeline.uncertainty.sequence import sequence_measures
 from tests.pipeline.toy_task import MEMBERS, Toy
 
@@ -54,7 +54,7 @@ def test_tokens_of_a_single_member_by_hand(
 ) -> None:
     errors = []
     for member in MEMBERS:
-        with open_store(evidence.decodes[f"{member}.beam.help"].path) as store:
+        with open_own_store(evidence.decodes[f"{member}.beam.help"].path) as store:
             ids, logprob = store.read("/token/id"), store.read("/token/logprob")[:, 0]
             rows = [first_tokens(store, sentence) for sentence in range(store.n_sentence)]
         right = matching_tokens([ids[row].tolist() for row in rows], toy.references["help"])
@@ -73,7 +73,7 @@ def test_sentences_of_an_ensemble_by_hand(
     evidence: TaskEvidence, evaluation: Evaluation, combination: str
 ) -> None:
     decode = evidence.decodes[f"random_init.{combination}.debian-reference"]
-    with open_store(decode.path) as store:
+    with open_own_store(decode.path) as store:
         rate = sequence_measures(store, 1, 1.0, True)[f"{combination}_entropy_s"]
     bleu = sentence_bleu([str(o) for o in decode.texts], [str(o) for o in decode.references])
     cell = cells(evidence, evaluation)[

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError, StoreError
-from pipeline.store import Hypothesis, StoreWriter, TopK, open_store, validate
+from pipeline.store import Hypothesis, StoreWriter, TopK, open_own_store, validate
 from pipeline.store.normalisation import entropy_bounds, sum_tolerance, total_probability
 from pipeline.store.validate import unchecked
 from pipeline.uncertainty.token import token_statistics
@@ -205,5 +205,5 @@ def test_stores_of_stage_decode_need_no_such_warning(
     write_store: Write, attributes: dict[str, Any]
 ) -> None:
     attributes["config"] = "decode: {}"
-    with open_store(write_store()) as store:
+    with open_own_store(write_store()) as store:
         assert unchecked(store) is None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.store import Hypothesis, StoreWriter, open_store, validate
+from pipeline.store import Hypothesis, StoreWriter, open_own_store, validate
 from pipeline.store.ranking import first_ranks, is_descending, ranking_warning
 
 Make = Callable[..., Hypothesis]
@@ -27,7 +27,7 @@ def written(path: Path, sentences: list[list[Hypothesis]], **attributes: Any) ->
         for number, hypotheses in enumerate(sentences):
             store.add_sentence(number, "s", "r", hypotheses)
     assert validate(path) == []
-    with open_store(path) as store:
+    with open_own_store(path) as store:
         return ranking_warning(store)
 
 

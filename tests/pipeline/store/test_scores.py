@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pipeline.statistics.posterior import sequence_logprob
-from pipeline.store import Hypothesis, StoreWriter, open_store
+from pipeline.store import Hypothesis, StoreWriter, open_own_store
 from pipeline.store.scores import score_warning
 
 Make = Callable[..., Hypothesis]
@@ -29,7 +29,7 @@ def _write(
 
 
 def _warning(path: Path) -> str | None:
-    with open_store(path) as store:
+    with open_own_store(path) as store:
         return score_warning(store)
 
 

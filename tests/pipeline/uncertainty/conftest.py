@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipeline.store import Hypothesis, Store, StoreWriter, open_store
+from pipeline.store import Hypothesis, Store, StoreWriter, open_own_store
 from pipeline.uncertainty.token import token_statistics
 
 Float64 = NDArray[np.float64]
@@ -97,7 +97,7 @@ def store_of(tmp_path: Path) -> Iterator[Callable[..., Store]]:
         with StoreWriter(path, **everything) as store:
             for sentence, hypotheses in enumerate(sentences):
                 store.add_sentence(sentence, f"source {sentence}", "reference", hypotheses)
-        opened.append(open_store(path))
+        opened.append(open_own_store(path))
         return opened[-1]
 
     yield write

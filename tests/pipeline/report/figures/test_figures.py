@@ -29,7 +29,7 @@ from pipeline.report.figures.rejection import rejection_curves, rejection_exampl
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
 from pipeline.run.settings import CONF, implementation
 from pipeline.statistics.subsets import subsets
-from pipeline.store import open_store
+from pipeline.store import open_own_store
 from pipeline.uncertainty.sequence import sequence_measures
 
 FIGURES = {
@@ -179,7 +179,7 @@ def test_histograms_count_every_sentence_and_token(evidence: TaskEvidence) -> No
     confidence = confidence_histograms(evidence).data
     of_set = confidence[confidence["test_set"] == "french-source"]
     assert of_set[of_set["counted"] == "sentence confidence"]["n"].sum() == len(decode.texts)
-    with open_store(evidence.decodes["random_init.prex.french-source"].path) as store:
+    with open_own_store(evidence.decodes["random_init.prex.french-source"].path) as store:
         first = store.hypothesis_offset[:-1]
         tokens = int(np.diff(store.token_offset)[first].sum())
     assert of_set[of_set["counted"] == "token confidence"]["n"].sum() == tokens
@@ -193,7 +193,7 @@ def test_sensitivity_agrees_with_sequence_measures(evidence: TaskEvidence) -> No
         ("french-source", "roc_auc"),
     }
     assert sorted(beams["at"].unique()) == [1, 2, 3]
-    with open_store(evidence.decodes[PREX].path) as store:
+    with open_own_store(evidence.decodes[PREX].path) as store:
         two = sequence_measures(store, 2, 1.0, True)
         hot = sequence_measures(store, 3, 50.0, True)
     for frame, table, at in (
@@ -272,7 +272,9 @@ def test_ablation_has_a_row_and_a_dot_per_subset(evidence: TaskEvidence) -> None
     sheet = ablation(evidence)
     keys = ["test_set", "metric", "hypotheses", "members"]
     data = sheet.data.set_index(keys).sort_index()
-    with open_store(evidence.decodes["random_init.teacher_forcing.debian-reference"].path) as store:
+    with open_own_store(
+        evidence.decodes["random_init.teacher_forcing.debian-reference"].path
+    ) as store:
         logprob, offset = store.read("/token/logprob"), store.token_offset
     pairs = [
         sentence_nll(logprob[:, list(pair)], offset).expr.mean() for pair in subsets(3, 2, 9, 0)

@@ -13,7 +13,7 @@ from pipeline.metrics.sentence_detection import sentence_detection_cells
 from pipeline.report.figures import TaskEvidence
 from pipeline.report.figures.sensitivity import sensitivity_to_beam, sensitivity_to_temperature
 from pipeline.run.measure_rules import MeasureRules
-from pipeline.store import open_store
+from pipeline.store import open_own_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 
@@ -30,7 +30,7 @@ def run_with(evidence: TaskEvidence, rules: MeasureRules, folder: Path) -> TaskE
     for part, decode in evidence.decodes.items():
         if decode.is_ensemble and decode.cell.ensemble != "subset":
             (folder / part).mkdir()
-            with open_store(decode.path) as store:
+            with open_own_store(decode.path) as store:
                 write_measures(store, folder / part, Grid([1, 3], [1.0, 10.0], [True], rules))
     return replace(evidence, uncertainty=folder, rules=rules)
 

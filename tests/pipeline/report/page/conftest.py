@@ -14,7 +14,7 @@ from pipeline.report.claims import Claim, Side, Verdict
 from pipeline.report.page import PageContent, PageFigure, TaskFolders
 from pipeline.report.table import Heading, Row, Table, TableCell
 from pipeline.run.artifacts import PartFolder
-from pipeline.store import Hypothesis, StoreWriter, open_store
+from pipeline.store import Hypothesis, StoreWriter, open_own_store
 from pipeline.uncertainty.offline import write_measures
 from pipeline.uncertainty.sequence import Grid
 from pipeline.uncertainty.token import token_statistics
@@ -63,7 +63,7 @@ def write_results(tmp_path_factory: pytest.TempPathFactory) -> WriteResults:
         decode.write_manifest()
         for part in parts:
             (folder / "uncertainty" / part).mkdir(parents=True)
-            with open_store(folder / "decode" / part / "store.h5") as store:
+            with open_own_store(folder / "decode" / part / "store.h5") as store:
                 grid = Grid([1, 2], [10.0], [True])
                 write_measures(store, folder / "uncertainty" / part, grid)
         _write(folder / "dict.de.txt", "".join(f"{subword} 1\n" for subword in SUBWORDS))
