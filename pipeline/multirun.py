@@ -34,7 +34,7 @@ def close(sweep: tracking.Sweep) -> None:
             sweep.log.artifacts(*written)
         print(written[1].read_text(encoding="utf-8"), end="")
         print(f"summary of {len(points)} points: {', '.join(map(str, written))}")
-        _warn_of_equal_points(of_home, points)
+        _warn_of_equal_points(of_home[0]["stage"], points)
         failed = [point for point in points if point.reason]
         if failed:
             messages.append(
@@ -49,14 +49,12 @@ def _reason(record: Mapping[str, Any]) -> str | None:
     return record["reason"] or (None if record["ended"] else _DID_NOT_END)
 
 
-def _warn_of_equal_points(records: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> None:
-    stage = records[0]["stage"]
-    folders = [Path(record["folder"]) for record in records if "folder" in record]
-    keys = unread_keys(stage, swept_keys(points), folders) if len(points) > 1 else []
+def _warn_of_equal_points(stage: str, points: Sequence[Point]) -> None:
+    keys = unread_keys(stage, swept_keys(points)) if len(points) > 1 else []
     if keys:
         print(
-            f"warning: {', '.join(keys)}: not read by stage {stage}, so that points are equal. Run "
-            "the stage that reads it with the same overrides first, or stages.sweep.",
+            f"warning: {', '.join(keys)}: not read by stage {stage} or one before it, so that "
+            "points are equal. They differ after the stage that reads it.",
             file=sys.stderr,
         )
 

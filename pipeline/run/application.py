@@ -40,6 +40,7 @@ from pipeline.run.points import (
     Record,
     folder_of_job,
     is_multirun,
+    own_results,
     point_settings,
 )
 from pipeline.run.settings import CONF, PipelineConfig, masked, plain, typed, typed_file
@@ -140,6 +141,8 @@ def _application(
                 settings = point_settings(name, settings)
                 if settings.io.out is not None:
                     record.claim("io.out", Path(settings.io.out))
+            if settings.part is None:
+                own_results(name, settings)
             _run_all(stage, settings, lock, has_parts)
         except Exception as error:
             message = _message(error, name)

@@ -58,11 +58,33 @@ def input_folders(stage: str) -> list[str]:
     return [Path(dep).parts[1] for dep in deps if dep.startswith("outputs/")]
 
 
+def output_folders(stage: str) -> list[str]:
+    """Return the folders of io.root that a stage writes, as dvc.yaml lists them."""
+    content = _dvc_stages().get(stage, {})
+    entries = [entry for kind in ("outs", "metrics", "plots") for entry in content.get(kind, [])]
+    paths = [path for entry in entries for path in (entry if isinstance(entry, dict) else [entry])]
+    return [*dict.fromkeys(Path(path).parts[1] for path in paths)]
+
+
 def resumed_folders(stage: str) -> list[str]:
     """Return the folders of io.root whose parts a stage keeps and resumes: its persistent outs."""
     outs = _dvc_stages().get(stage, {}).get("outs", [])
     persistent = [path for out in outs if isinstance(out, dict) for path in out]
     return [Path(path).parts[1] for path in persistent]
+
+
+def readers_before(stage: str, key: str) -> list[str]:
+    """Return the stages before `stage` that read a setting or group, as dvc.yaml lists them."""
+    stages = [*_dvc_stages()]
+    before = stages[: stages.index(stage)] if stage in stages else []
+    return [name for name in before if is_read(key, declared_params(name) or [])]
+
+
+def is_read(key: str, params: list[str]) -> bool:
+    """Whether one of the settings in `params` is `key`, contains it or is in this group."""
+    return any(
+        f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.") for name in params
+    )
 
 
 def stages_of_a_task() -> list[str]:

@@ -19,8 +19,15 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from pipeline.errors import ConfigError
-from pipeline.run.code import declared_params, input_folders, resumed_folders
+from pipeline.errors import ConfigError, DataError
+from pipeline.run.code import (
+    declared_params,
+    input_folders,
+    is_read,
+    output_folders,
+    readers_before,
+    resumed_folders,
+)
 from pipeline.run.files import digest, read_json, write_json
 from pipeline.run.locks import exclusive_lock
 from pipeline.run.settings import MACHINE_KEYS, PipelineConfig, changed
@@ -32,6 +39,7 @@ _INTERPOLATION = re.compile(r"\$\\?\{")  # Hydra escapes it in the overrides of 
 _LONGEST_NAME = 120
 _DIGITS = 8  # of the digest that tells long or odd names apart
 _STORES = "stores.json"  # lists the stores in a folder io.out
+_OF_GIVEN_STORES = ("decode", "uncertainty", "metrics")  # what stage metrics writes beside it
 _SYMBOLS = {"uncertainty.temperature": "T", "decode.beam": "B"}  # those of tables and figures
 
 
@@ -96,9 +104,8 @@ def label_of_job() -> str:
 
 
 def overrides_of_job() -> dict[str, str]:
-    """Return key -> value of the overrides of this job that are not machine keys."""
-    pairs = _pairs(_overrides())
-    return {key: value for key, value in pairs if key.split(".")[0] not in MACHINE_KEYS}
+    """Return key -> value of the overrides of this job that may tell its point from others."""
+    return {key: value for key, value in _pairs(_overrides()) if not _is_any(key, _NOT_IN_NAMES)}
 
 
 def swept_keys_of_job() -> list[str]:
@@ -156,11 +163,15 @@ def point_settings(stage: str, config: PipelineConfig) -> PipelineConfig:
     io.root becomes the folder of the point, which has links to the results of io.root that the
     stage reads, and hard links to the parts that it may resume. io.out becomes a folder of its own
     as well, unless the command line makes it depend on the job. Runs are tracked where they would
-    be without a multirun.
+    be without a multirun. Raises DataError if a swept setting concerns an earlier stage that has
+    not run on the point.
     """
     root, folder = Path(config.io.root), folder_of_job()
+    if config.io.store is None and config.io.out is None:
+        _check_swept_inputs(stage, folder)
     with locked_folder(folder):
         link(folder, root, *input_folders(stage))
+        _unlink(folder, output_folders(stage))
         for name in resumed_folders(stage):
             hard_link(root / name / config.task.name, folder / name / config.task.name)
     changes: dict[str, Any] = {"io.root": str(folder)}
@@ -169,6 +180,43 @@ def point_settings(stage: str, config: PipelineConfig) -> PipelineConfig:
     if config.io.out is not None:
         changes["io.out"] = str(_out_of_point(config))
     return changed(config, changes)
+
+
+def _check_swept_inputs(stage: str, folder: Path) -> None:
+    """Raise DataError if the results of io.root would pass for those of a swept setting."""
+    params = declared_params(stage)
+    for key in swept_keys_of_job():
+        if params is None or _is_any(key, params) or not _is_of_results(key):
+            continue
+        readers = readers_before(stage, key)
+        outputs = [folder / name for reader in readers for name in output_folders(reader)]
+        if readers and not any(path.is_dir() and not path.is_symlink() for path in outputs):
+            raise DataError(
+                f"{key}: is a setting of stage {readers[-1]}, which has not run on this point. Run "
+                f"python -m stages.{readers[-1]} with the same overrides first."
+            )
+
+
+def _is_of_results(key: str) -> bool:
+    """Whether an override changes results that all tasks and experiments have."""
+    name = re.split("[./]", key)[0]
+    return name not in (*MACHINE_KEYS, "hydra", "experiment") and key != "task"
+
+
+def own_results(stage: str, config: PipelineConfig) -> None:
+    """Let a stage that runs on a point write there, in place of what the point has links to."""
+    if config.io.store is not None and config.io.out is not None:
+        _unlink(Path(config.io.out), [*_OF_GIVEN_STORES])
+    elif config.io.out is None:
+        _unlink(Path(config.io.root), output_folders(stage))
+
+
+def _unlink(folder: Path, names: Iterable[str]) -> None:
+    """Remove links as `link` makes them, which are relative and lead to a folder of this name."""
+    for path in (folder / name for name in names):
+        target = path.readlink() if path.is_symlink() else Path()
+        if target.name == path.name and not target.is_absolute():
+            path.unlink(missing_ok=True)
 
 
 def _out_of_point(config: PipelineConfig) -> Path:
@@ -185,24 +233,19 @@ def _out_of_point(config: PipelineConfig) -> Path:
     own = out / point_name(others, swept)
     if config.io.store is None and (out / _STORES).is_file():
         with locked_folder(own):
-            link(own, out, _STORES, "decode", "uncertainty", "metrics")
+            link(own, out, _STORES, *_OF_GIVEN_STORES)
     return own
 
 
-def unread_keys(stage: str, keys: Iterable[str], points: Iterable[Path]) -> list[str]:
-    """Return the keys that make no difference between points, which are folders.
-
-    The stage does not read them, and no point has results of an earlier stage that may have.
-    """
-    visible = declared_params(stage)
-    inputs = [point / name for point in points for name in input_folders(stage)]
-    if visible is None or any(path.is_dir() and not path.is_symlink() for path in inputs):
+def unread_keys(stage: str, keys: Iterable[str]) -> list[str]:
+    """Return the keys that make no difference between points until a later stage reads them."""
+    params = declared_params(stage)
+    if params is None:
         return []
-    of_stage = [key for key in keys if key.split(".")[0] != "experiment"]  # it sets many others
     return [
         key
-        for key in of_stage
-        if not any(_is_any(key, [shown]) or _is_any(shown, [key]) for shown in visible)
+        for key in keys
+        if _is_of_results(key) and not is_read(key, params) and not readers_before(stage, key)
     ]
 
 

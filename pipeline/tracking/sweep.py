@@ -22,6 +22,7 @@ from pipeline.tracking.experiment import is_tracked, one_line_errors, open_exper
 from pipeline.tracking.log import RunLog
 from pipeline.tracking.names import settings_of
 
+_STAGES_WITH_RUNS = ("train", "metrics", "tables", "sweep")
 _PARENT_FILE = "mlflow_parent_run.json"
 
 
@@ -50,6 +51,8 @@ _started: list[Sweep] = []  # Hydra creates the callback and does not return it
 class SweepParent(Callback):
     """Create the store, the experiment and the run of a sweep once, before its jobs start.
 
+    Sweeps of stages that log no runs have none.
+
     Its other settings tell jobs which keys are swept.
     """
 
@@ -67,12 +70,14 @@ class SweepParent(Callback):
 
 
 def _parent(config: DictConfig, folder: Path) -> RunLog:
-    if not is_tracked(cast(PipelineConfig, config)):
+    overrides = _overrides(config)
+    of_given_stores = any(override.startswith("io.store=") for override in overrides)
+    logs_runs = config.hydra.job.name in _STAGES_WITH_RUNS and not of_given_stores
+    if not logs_runs or not is_tracked(cast(PipelineConfig, config)):
         return RunLog()
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name
     )
-    overrides = _overrides(config)
     name = f"{config.hydra.job.name} {short_names(settings_of(overrides))}".strip()
     with one_line_errors(client.tracking_uri, f"run {name}"):
         run = client.create_run(experiment_id, run_name=name, tags={"task": config.task.name})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from pipeline.tracking.artifacts import follow_artifacts
@@ -23,13 +25,10 @@ def main() -> None:
     database = Path(arguments.root).resolve() / "mlflow.db"
     if not database.is_file():
         sys.exit(f"error: {database}: no such file. Run a stage first, which logs to it.")
+    if _answers(arguments.port):
+        sys.exit(f"error: port {arguments.port}: is in use. Choose another one with --port.")
     follow_artifacts(database)
-    print(
-        f"In a few seconds, open http://{_HOST}:{arguments.port} in a browser. Press 'Model "
-        "training' there (at the top left; the browser remembers it), then choose a task. Ctrl-C "
-        "ends the server.",
-        flush=True,
-    )
+    print("Starting MLflow, which takes some seconds.", flush=True)
     # The processes for jobs with language models are not needed.
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
@@ -42,10 +41,24 @@ def main() -> None:
     # The server ends by SIGTERM without a traceback, but not by the SIGINT of a terminal.
     server = subprocess.Popen(command, start_new_session=True)
     try:
+        while server.poll() is None and not _answers(arguments.port):
+            time.sleep(0.2)
+        if server.poll() is None:
+            print(
+                f"Open http://{_HOST}:{arguments.port} in a browser. Press 'Model training' there "
+                "(at the top left; the browser remembers it), then choose a task. Ctrl-C ends the "
+                "server.",
+                flush=True,
+            )
         sys.exit(server.wait())
     except KeyboardInterrupt:
         server.terminate()
         server.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((_HOST, port)) == 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from pipeline.run.points import link
 from pipeline.run.settings import ROOT
 from pipeline.store import open_store
 from tests.stages.test_given_stores import _write
@@ -67,6 +68,39 @@ def test_points_of_a_decode_stand_side_by_side_and_reuse_what_is_there(tmp_path:
     assert {path.name for path in unchanged} >= {"store.h5"}
 
 
+def test_points_that_a_later_stage_has_linked_get_decodes_of_their_own(tmp_path: Path) -> None:
+    root = tmp_path / "outputs"
+    prepare_and_train(root)
+    decoded_store(root, PART, "decode.also=[]")  # at beam 2
+    sets = [path.stem for path in (root / "prepare" / "nmt_ende" / "test").glob("*.jsonl")]
+    only = [f"~task.test_sets.{name}" for name in sets if name not in ("help",)]
+    arguments = (*FEW, *only, "decode.beam=1", "hydra.sweep.dir=points")
+    arguments += ("hydra.sweep.subdir=${hydra.job.num}",)
+    points = [tmp_path / "points" / number for number in ("0", "1")]
+    for point in points:
+        point.mkdir(parents=True)
+        link(point, root, "decode")  # as stage uncertainty does
+    plain = files(root / "decode")
+    multirun(tmp_path, "decode", "uncertainty.temperature=1,2", *arguments)
+    assert files(root / "decode") == plain
+    for point in points:
+        assert not (point / "decode").is_symlink()
+        with open_store(point / "decode" / "nmt_ende" / PART / "store.h5") as store:
+            assert store.hypothesis_offset[-1] == 4
+
+
+def test_results_with_other_settings_do_not_pass_for_those_of_a_point(tmp_path: Path) -> None:
+    root = tmp_path / "outputs"
+    prepare_and_train(root)
+    decoded_store(root, PART, "decode.also=[]")
+    error = multirun(tmp_path, "uncertainty", "decode.beam=1,3", *FEW, code=1)
+    assert "2 of 2 points failed" in error
+    assert (
+        "(decode.beam: is a setting of stage decode, which has not run on this point. "
+        "Run python -m stages.decode with the same overrides first.)" in error
+    )
+
+
 def test_points_lie_below_io_root_and_their_names_tell_what_was_swept(tmp_path: Path) -> None:
     plain = tmp_path / "outputs" / "config" / "nmt_ende" / "resolved.yaml"
     plain.parent.mkdir(parents=True)
@@ -95,6 +129,15 @@ def test_failed_point_is_named_in_the_summary(tmp_path: Path) -> None:
     assert "1 of 2 points failed: data.min_words=-1 (data.min_words: must be " in error
     frame = pd.read_csv(tmp_path / "outputs" / "multirun" / "data.min_words" / "summary.csv")
     assert frame["reason"].isna().tolist() == [True, False]
+
+
+def test_a_store_of_a_failed_point_is_named(tmp_path: Path) -> None:
+    store = _write(tmp_path / "a.h5")
+    arguments = (f"io.store={store},absent.h5", "io.out=out", "metrics.resamples=0")
+    error = multirun(tmp_path, "metrics", *arguments, "~report.figures", code=1)
+    assert "1 of 2 points failed: io.store=absent.h5 (absent.h5: no such file. " in error
+    (path,) = (tmp_path / "outputs" / "multirun").glob("*/summary.csv")
+    assert pd.read_csv(path)["io.store"].tolist() == [str(store), "absent.h5"]
 
 
 def test_swept_folders_are_those_of_the_points_and_lines_say_which_point(tmp_path: Path) -> None:

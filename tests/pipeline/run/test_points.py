@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from pipeline.run.code import input_folders, resumed_folders
+from pipeline.run.code import input_folders, output_folders, readers_before, resumed_folders
 from pipeline.run.points import (
     folder_of_points,
     hard_link,
     is_point,
     label_of_point,
     link,
+    own_results,
     point_name,
     unread_keys,
 )
+from tests.composed_settings import composed_settings
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,8 @@ def test_inputs_and_resumed_results_are_those_of_dvc_yaml() -> None:
         "decode": ["decode"],
         "metrics": [],
     }
+    outputs = {"compose": ["config"], "train": ["train"], "tables": ["tables", "report"]}
+    assert {stage: output_folders(stage) for stage in outputs} == outputs
 
 
 def test_links_are_relative_and_own_results_stay(tmp_path: Path) -> None:
@@ -101,6 +105,35 @@ def test_links_are_relative_and_own_results_stay(tmp_path: Path) -> None:
     assert not os.path.lexists(point / "absent")
     link(point, tmp_path / "other", "prepare")
     assert (point / "prepare").samefile(tmp_path / "other" / "prepare")
+
+
+def test_a_stage_writes_into_the_point_and_not_through_its_links(tmp_path: Path) -> None:
+    """A stage that ran on the point before may have linked what an earlier stage writes."""
+    root, point = tmp_path / "root", tmp_path / "sweep" / "point"
+    for name in ("prepare", "decode", "uncertainty", "metrics"):
+        (root / name).mkdir(parents=True)
+        (root / name / "result").write_text("of a plain run")
+    point.mkdir(parents=True)
+    link(point, root, "prepare", "decode", "uncertainty", "metrics")
+    own_results("decode", composed_settings(f"io.root='{point}'"))
+    assert sorted(path.name for path in point.iterdir()) == ["metrics", "prepare", "uncertainty"]
+    given = ("io.store=a.h5", f"io.out='{point}'")
+    own_results("metrics", composed_settings(f"io.root='{root}'", *given))
+    assert [path.name for path in point.iterdir()] == ["prepare"]
+    assert len([*root.rglob("result")]) == 4
+
+
+def test_a_link_of_the_user_stays(tmp_path: Path) -> None:
+    """Results may be stored on another disk."""
+    (tmp_path / "disk" / "decode").mkdir(parents=True)
+    (tmp_path / "disk" / "large").mkdir()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "decode").symlink_to(tmp_path / "disk" / "decode")
+    (root / "train").symlink_to("../disk/large")
+    for stage in ("decode", "train"):
+        own_results(stage, composed_settings(f"io.root='{root}'"))
+    assert sorted(path.name for path in root.iterdir()) == ["decode", "train"]
 
 
 def test_resumed_parts_are_hard_links_and_copies_across_file_systems(
@@ -124,13 +157,16 @@ def test_resumed_parts_are_hard_links_and_copies_across_file_systems(
     assert not copied.samefile(source)
 
 
-def test_keys_that_make_no_difference_are_found(tmp_path: Path) -> None:
-    keys = ["decode.beam", "seed", "metrics", "experiment"]
-    (tmp_path / "root" / "decode").mkdir(parents=True)
-    (tmp_path / "point").mkdir()
-    link(tmp_path / "point", tmp_path / "root", "decode")
-    assert unread_keys("metrics", keys, [tmp_path / "point"]) == ["decode.beam"]
-    assert unread_keys("decode", keys, [tmp_path / "point"]) == ["metrics"]
-    assert unread_keys("plan", keys, [tmp_path / "point"]) == []
-    (tmp_path / "point" / "uncertainty").mkdir()
-    assert unread_keys("metrics", keys, [tmp_path / "point"]) == []
+def test_stages_before_that_read_a_setting_are_found() -> None:
+    assert readers_before("tables", "decode.beam") == ["decode"]
+    assert readers_before("metrics", "train") == ["train"]
+    assert readers_before("metrics", "uncertainty.temperature") == ["uncertainty"]
+    assert readers_before("decode", "decode.beam") == []
+
+
+def test_keys_that_make_no_difference_yet_are_found() -> None:
+    keys = ["decode.beam", "seed", "metrics", "experiment", "io.store"]
+    assert unread_keys("metrics", keys) == []
+    assert unread_keys("decode", keys) == ["metrics"]
+    assert unread_keys("compose", ["seed"]) == []
+    assert unread_keys("plan", keys) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,8 @@ def test_server_shows_the_runs_of_a_moved_folder_until_ctrl_c(
 ) -> None:
     server = Mock()
     server.wait.side_effect = [KeyboardInterrupt, 0]
+    server.poll.return_value = None
+    monkeypatch.setattr(ui, "_answers", Mock(side_effect=[False, False, True]))
     start = Mock(return_value=server)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(signal, "signal", Mock())
@@ -32,15 +35,24 @@ def test_server_shows_the_runs_of_a_moved_folder_until_ctrl_c(
     open_experiment(None, tmp_path / "outputs", "nmt_ende")
     (tmp_path / "outputs").rename(tmp_path / "moved")
     ui.main()
-    assert "open http://127.0.0.1:5001 in a browser. Press 'Model training'" in (
-        capsys.readouterr().out
-    )
+    starting, ready = capsys.readouterr().out.splitlines()
+    assert starting.startswith("Starting MLflow")
+    assert "Open http://127.0.0.1:5001 in a browser. Press 'Model training'" in ready
     database = tmp_path / "moved" / "mlflow.db"
     assert f"sqlite:///{database}" in start.call_args.args[0]
     server.terminate.assert_called_once_with()
     with closing(sqlite3.connect(database)) as connection:
         rows = dict(connection.execute("SELECT name, artifact_location FROM experiments"))
     assert rows["nmt_ende"] == (tmp_path / "moved" / "mlartifacts" / "nmt_ende").as_uri()
+
+
+def test_a_port_in_use_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mlflow.db").touch()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setattr(sys, "argv", ["ui", "--root", str(tmp_path), "--port", str(port)])
+        with pytest.raises(SystemExit, match=f"port {port}: is in use. Choose another one with"):
+            ui.main()
 
 
 def test_a_folder_without_runs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
