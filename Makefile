@@ -39,8 +39,8 @@ preview: setup ## After an edit of conf/ or of the code: what `make repro` would
 	@dvc repro --quiet compose
 	@dvc repro --dry --force-downstream | sed -n "s/^Running stage '\(.*\)':/would run \1/p" | grep . || echo 'nothing would run'
 
-test-fast: setup ## Unit tests only: no test starts a process
-	pytest -n $$(nproc) --dist worksteal -m "not process"
+test-fast: setup ## Unit tests only: no process, no training, no simulation
+	pytest -n $$(nproc) --dist worksteal -m "not slow"
 
 test: setup ## All tests
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

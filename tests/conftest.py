@@ -1,4 +1,4 @@
-"""Fixtures of several folders of tests, the order of tests, and which of them start processes."""
+"""Fixtures of several folders of tests, the order of tests, and which of them are slow."""
 
 from __future__ import annotations
 
@@ -53,13 +53,11 @@ _PACKAGES = {
 }
 
 
-# Tests in these folders and files, and tests with these fixtures, start processes; single files
-# elsewhere are marked with pytestmark. All other tests are unit tests: `make test-fast` runs them.
-_PROCESS_FOLDERS = (
-    *("docs", "faults", "plugin", "stages"),
-    *("test_dvc_runs.py", "test_pipeline.py", "test_architecture.py"),
-)
-_PROCESS_FIXTURES = {"chromium", "help_packages"}
+_TESTS = Path(__file__).parent
+# Tests in these folders, and tests with these fixtures, are slow; others are marked where they
+# stand. All other tests are unit tests: `make test-fast` runs them.
+_SLOW_FOLDERS = ("docs", "faults", "plugin", "stages")
+_SLOW_FIXTURES = {"chromium", "help_packages"}
 _LONGEST_FIRST = (
     "test_pipeline.py",
     "faults/test_killed.py",
@@ -154,32 +152,34 @@ def environment_of_copy() -> dict[str, str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """In `make test-fast`, do not even import the folders and files that start processes."""
-    start_processes = {Path(__file__).parent / name for name in _PROCESS_FOLDERS}
-    is_fast = config.option.markexpr == "not process"
-    return True if is_fast and collection_path in start_processes else None
+    """In `make test-fast`, do not even import the folders and modules whose tests are all slow."""
+    if config.option.markexpr != "not slow":
+        return None
+    if collection_path.suffix != ".py":
+        return True if collection_path in {_TESTS / name for name in _SLOW_FOLDERS} else None
+    is_slow = "\npytestmark = pytest.mark.slow" in collection_path.read_text(encoding="utf-8")
+    return True if is_slow else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start processes, and run the longest files first.
+    """Mark slow tests, and run the longest files first.
 
     A long file that starts last would keep one process busy after the others have ended. For the
-    same reason the folders that start processes come before the many short unit tests.
+    same reason the slow folders come before the many short unit tests.
     """
-    folder = Path(__file__).parent
-    rank = {folder / name: rank for rank, name in enumerate(_LONGEST_FIRST)}
+    rank = {_TESTS / name: rank for rank, name in enumerate(_LONGEST_FIRST)}
 
     def place(item: pytest.Item) -> tuple[int, bool]:
-        top = item.path.relative_to(folder).parts[0]
-        return rank.get(item.path, len(rank)), top not in _PROCESS_FOLDERS
+        top = item.path.relative_to(_TESTS).parts[0]
+        return rank.get(item.path, len(rank)), top not in _SLOW_FOLDERS
 
     items.sort(key=place)
     for item in items:
         fixtures = {*getattr(item, "fixturenames", ())}
-        top = item.path.relative_to(folder).parts[0]
-        if top in _PROCESS_FOLDERS or fixtures & _PROCESS_FIXTURES:
-            item.add_marker("process")
+        top = item.path.relative_to(_TESTS).parts[0]
+        if top in _SLOW_FOLDERS or fixtures & _SLOW_FIXTURES:
+            item.add_marker("slow")
 
 
 def pytest_collection_finish() -> None:
@@ -194,10 +194,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """In `make test-fast`, let a test fail that starts a process, or has a fixture that does."""
 
     def refuse(*command: object, **_: object) -> None:
-        pytest.fail(f"{item.nodeid} starts a process ({command}). Mark it: pytest.mark.process")
+        pytest.fail(f"{item.nodeid} starts a process ({command}). Mark it: pytest.mark.slow")
 
     with pytest.MonkeyPatch.context() as patch:
-        if item.config.option.markexpr == "not process":
+        if item.config.option.markexpr == "not slow":
             # Not os.fork: reading a store forks, so that a hostile file cannot harm the reader.
             patch.setattr(subprocess.Popen, "__init__", refuse)
             patch.setattr(os, "system", refuse)

@@ -35,7 +35,7 @@ def on_fake_cuda(module: Any) -> Any:
         for weights in (part._parameters, part._buffers):
             for name, value in weights.items():
                 if value is not None:
-                    weights[name] = value.detach().to(CUDA)
+                    weights[name] = torch.empty(value.shape, dtype=value.dtype, device=CUDA)
     return module
 
 

@@ -14,6 +14,8 @@ import pytest
 from pipeline.run.settings import ROOT
 from tests.imports import imported_modules, module_name, parent_packages, source_files
 
+pytestmark = pytest.mark.slow
+
 MOST_LINES = 400
 # A room (folder or module of pipeline/) may import rooms of a lower level only.
 LEVELS = {

@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import copy_repository, environment_of_copy
 from tests.faults.small_run import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 TEMPERATURES = (1, 10)
 HEADLINE = "metrics/nmt_ende/headline.json"
 DVC = (sys.executable, "-m", "dvc")

@@ -15,6 +15,8 @@ from pipeline.metrics.sentence_detection import CONSTANT
 from pipeline.run.settings import ROOT
 from tests.conftest import copy_repository, environment_of_copy
 
+pytestmark = pytest.mark.slow
+
 _REPORT = yaml.safe_load((ROOT / "conf" / "report" / "default.yaml").read_text())
 _DATA_SETS = ("apn-tab:nmt", "apn-tab:asr")
 # Tables of English-French, and those that need settings or files of the user.

@@ -119,14 +119,14 @@ def test_this_is_a_checkout() -> None:
     assert ROOT / "conf" == CONF
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_stages_run_from_another_folder_and_write_there(installed: Path, tmp_path: Path) -> None:
     _output(tmp_path, [installed], "-m", "stages.compose", "experiment=smoke")
     assert (tmp_path / "outputs" / "config" / "nmt_ende" / "resolved.yaml").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_provenance_is_that_of_a_checkout_with_the_same_code(
     installed: Path, tmp_path: Path
 ) -> None:
@@ -142,7 +142,7 @@ def test_provenance_is_that_of_a_checkout_with_the_same_code(
     assert (params, commit) == (str(declared_params("train")), "unknown")
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["prepare", "train", "decode", "plan"])
 def test_without_an_extra_a_stage_names_it(
     stage: str, installed: Path, without_extras: Path, tmp_path: Path
@@ -156,7 +156,7 @@ def test_without_an_extra_a_stage_names_it(
     )
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_without_extras_stores_become_metrics_and_tables(
     installed: Path, without_extras: Path, tmp_path: Path
 ) -> None:

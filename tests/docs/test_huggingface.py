@@ -47,7 +47,7 @@ def _evaluated(outputs: Path, task: str) -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_three_marian_models_give_the_tables_of_the_page(tmp_path: Path) -> None:
     models = ["marian/a", "marian/b", "marian/c"]
     outputs = _follow(MARIAN, tmp_path, models, save_marian)
@@ -60,7 +60,7 @@ def test_three_marian_models_give_the_tables_of_the_page(tmp_path: Path) -> None
     assert (outputs / "report" / "index.html").is_file()
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_two_causal_models_give_the_tables_of_the_page(tmp_path: Path) -> None:
     outputs = _follow(CAUSAL, tmp_path, ["gpt/a", "gpt/b"], save_causal)
     assert _evaluated(outputs, "prompted") == {

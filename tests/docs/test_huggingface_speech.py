@@ -22,7 +22,7 @@ _TINY = (
 )
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_two_whisper_models_and_audio_give_the_tables_of_the_page(tmp_path: Path) -> None:
     for seed, name in enumerate("ab", 1):
         save_whisper(tmp_path / "whisper" / name, seed)

@@ -87,7 +87,7 @@ print(log_total.tobytes().hex(), best.tobytes().hex())
 """
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_compiled_and_cached_code_give_the_same_bytes(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", PRINTED]

@@ -11,7 +11,7 @@ from pipeline import doctor
 from pipeline.doctor import Finding, examine
 from tests.conftest import copy_repository
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def test_this_machine_has_no_fault_except_its_installation(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_an_extra_is_not_expected_because_of_a_package_of_another_extra(
     assert transformers.advice == "pip install 'sequence-uncertainty[transformers]'"
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "advice"),
     [

@@ -17,7 +17,7 @@ from pipeline.store import open_store
 from tests.stages.test_given_stores import _write
 from tests.stages.trained_members import decoded_store, prepare_and_train
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def multirun(folder: Path, stage: str, *arguments: str, code: int = 0) -> str:

@@ -13,7 +13,7 @@ from pipeline.errors import DataError, MachineError
 from pipeline.run.files import file_sha256
 from pipeline.run.settings import DataConfig
 
-pytestmark = pytest.mark.process  # runs dpkg-deb and a stand-in of apt
+pytestmark = pytest.mark.slow  # runs dpkg-deb and a stand-in of apt
 
 DE = "libreoffice-help-de"
 

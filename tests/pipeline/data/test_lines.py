@@ -67,6 +67,7 @@ def test_gzipped_text_is_read_like_plain_text(tmp_path: Path) -> None:
         read_lines(path)
 
 
+@pytest.mark.slow
 def test_large_file_needs_little_memory(tmp_path: Path) -> None:
     path = _write(tmp_path / "s", "some words of a line\n" * 100_000)
     tracemalloc.start()

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,44 +33,50 @@ def dictionary() -> Any:
 def random_models(dictionary: Any) -> Callable[..., list[Any]]:
     """Return a function that makes tiny transformers whose words depend on the source."""
 
-    def build(n_member: int, normalize_before: bool = True) -> list[Any]:
+    @cache
+    def built(member: int, normalize_before: bool) -> Any:
         side = {
             "embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2,
             "normalize_before": normalize_before,
         }  # fmt: skip
         configuration = model_configuration("transformer", {"encoder": side, "decoder": side})
-        models = []
-        for member in range(n_member):
-            torch.manual_seed(member)
-            model = build_model(configuration, dictionary, dictionary).eval()
-            with torch.no_grad():
-                for name, weight in model.named_parameters():
-                    if weight.dim() > 1 and "embed" not in name:
-                        weight.mul_(2.0)
-                    if name == "decoder.output_projection.weight":
-                        weight[dictionary.eos()] *= 1.6
-            models.append(model)
-        return models
+        torch.manual_seed(member)
+        model = build_model(configuration, dictionary, dictionary).eval()
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if weight.dim() > 1 and "embed" not in name:
+                    weight.mul_(2.0)
+                if name == "decoder.output_projection.weight":
+                    weight[dictionary.eos()] *= 1.6
+        return model
 
-    return build
+    def copies(n_member: int, normalize_before: bool = True) -> list[Any]:
+        return [copy.deepcopy(built(member, normalize_before)) for member in range(n_member)]
+
+    return copies
+
+
+@cache
+def _default_settings() -> Any:
+    defaults = {
+        "name": "beam", "_target_": "pipeline.decoding.beam.beam_search", "regime": "beam",
+        "combination": "prex", "beam": 5, "n_best": None, "length_penalty": 1.0,
+        "ending": "fairseq",
+        "unk_penalty": 0.0, "min_length": 1, "max_length_ratio": 0.0,
+        "max_length_offset": 12, "sampling_temperature": 1.0, "sampling_top_k": 0,
+        "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
+        "parts_per_job": 1, "shards": 1, "subsets_per_size": 0,
+        "search_members": [], "hypotheses": None, "self_check": False,
+        "device": "cpu", "device_memory_mib": 1024, "dtype": "float32",
+        "also": [], "settings": {},
+    }  # fmt: skip
+    return OmegaConf.merge(OmegaConf.structured(DecodeConfig), defaults)
 
 
 @pytest.fixture
 def decode_config() -> Callable[..., Any]:
     def make(**settings: Any) -> Any:
-        defaults = {
-            "name": "beam", "_target_": "pipeline.decoding.beam.beam_search", "regime": "beam",
-            "combination": "prex", "beam": 5, "n_best": None, "length_penalty": 1.0,
-            "ending": "fairseq",
-            "unk_penalty": 0.0, "min_length": 1, "max_length_ratio": 0.0,
-            "max_length_offset": 12, "sampling_temperature": 1.0, "sampling_top_k": 0,
-            "sampling_top_p": 1.0, "seed": 0, "batch_sentences": 4, "part_sentences": 512,
-            "parts_per_job": 1, "shards": 1, "subsets_per_size": 0,
-            "search_members": [], "hypotheses": None, "self_check": False,
-            "device": "cpu", "device_memory_mib": 1024, "dtype": "float32",
-            "also": [], "settings": {},
-        }  # fmt: skip
-        return OmegaConf.merge(OmegaConf.structured(DecodeConfig), defaults, settings)
+        return OmegaConf.merge(_default_settings(), settings)
 
     return make
 

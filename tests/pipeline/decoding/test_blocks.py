@@ -233,7 +233,7 @@ def killed_at_the_third_batch(path: Path, settings: dict[str, Any]) -> None:
     store_of(path, vocabulary, TableModel(two_words), search, config)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_case_16_killed_decode_resumes_and_gives_the_same_bytes(
     tmp_path: Path, dictionary: Any, table_model: Any, decode_config: Any
 ) -> None:

@@ -75,8 +75,9 @@ def test_results_are_those_of_the_cpu(
     models, config = random_models(N_MEMBER), decode_config(max_length_offset=6, **settings)
     for combination in ("prex", "expr", "member") if search is sample else ("prex", "expr"):
         expected = search(ensemble(models), sentences, combination, config)
+        copies = copy.deepcopy(models)  # not on the pretended device, where it takes long
         with PretendedCuda() as cuda:
-            model = ensemble([cuda.moved(copy.deepcopy(model)) for model in models])
+            model = ensemble([cuda.moved(model) for model in copies])
             found = search(model, sentences, combination, config)
         assert_same(found, expected)
 

@@ -23,8 +23,9 @@ DRAWS: Any = SimpleNamespace(sampling_temperature=0.9, sampling_top_k=50, sampli
 def test_members_and_distributions_stay_on_the_device(
     together: Callable[[list[Any]], Any], random_models: Any
 ) -> None:
+    models = random_models(2)
     with fake_cuda():
-        model = together([FairseqMember(on_fake_cuda(model)) for model in random_models(2)])
+        model = together([FairseqMember(on_fake_cuda(model)) for model in models])
         logits = steps_of(model, torch.ones(3, 6, dtype=torch.long))
         assert (logits.device, logits.shape) == (CUDA, (4, 2, model.vocab_size))
         use_all(DeviceDistributions(logits, 2**12), *logits.shape)
@@ -46,8 +47,8 @@ def use_all(distributions: DeviceDistributions, n_row: int, n_member: int, n_voc
 
 
 def test_weights_on_another_device_are_noticed(random_models: Any) -> None:
+    (model,) = random_models(1)
     with fake_cuda():
-        (model,) = random_models(1)
         member = FairseqMember(on_fake_cuda(model))
         weights = model.decoder.output_projection._parameters
         weights["weight"] = weights["weight"].cpu()

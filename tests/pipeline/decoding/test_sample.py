@@ -196,6 +196,7 @@ def test_nan_is_rejected_with_member_and_sentence(
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr", "member"])
+@pytest.mark.slow
 def test_monte_carlo_measures_of_samples_reach_the_exact_values(
     combination: str,
     tmp_path: Path,

@@ -25,6 +25,8 @@ from pipeline.huggingface.loader import load_tokenizer
 from pipeline.run.settings import decode_settings
 from tests.pipeline.huggingface.folders import SETTINGS, save_causal
 
+pytestmark = pytest.mark.slow
+
 EMPTY = torch.empty(1, 0, dtype=torch.long)
 PROMPT = torch.tensor([[5, 6, 7]])
 

@@ -19,6 +19,8 @@ from pipeline.run.settings import decode_settings
 from tests.pipeline.huggingface.conftest import sentences_of
 from tests.pipeline.huggingface.folders import save_t5
 
+pytestmark = pytest.mark.slow
+
 
 def test_models_in_memory_are_searched_in_five_lines(member_of: Any) -> None:
     model = as_ensemble([member_of("marian", seed) for seed in (1, 2)])

@@ -22,6 +22,8 @@ from tests.pipeline.huggingface.conftest import (
     trained,
 )
 
+pytestmark = pytest.mark.slow
+
 BEAM = 5
 LIMIT = 20  # tokens before EOS, as in decode_config
 ENDINGS = {"early": True, "heuristic": False, "never": "never"}

@@ -19,6 +19,8 @@ from tests.pipeline.decoding.test_device import assert_same
 from tests.pipeline.huggingface.conftest import BUILDERS, STARTS, VOCAB, sentences_of
 from tests.pretended_cuda import PretendedCuda
 
+pytestmark = pytest.mark.slow
+
 
 def member(name: str, move: Callable[[Any], Any]) -> Any:
     """A member with random weights, always the same, that were moved."""

@@ -37,6 +37,8 @@ from tests.pipeline.huggingface.speech_folders import (
 )
 from tests.pipeline.huggingface.test_loader import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 BEAM, LIMIT = 5, 12
 SAVE: dict[str, Callable[[Path, int], Path]] = {
     "whisper": save_whisper,

@@ -16,6 +16,8 @@ from scipy import stats
 from pipeline.metrics.bootstrap import percentile_interval, resample, resampled_values
 from pipeline.quality.weighted_metric import FloatArray, WeightedMetric, weighted_mean
 
+pytestmark = pytest.mark.slow
+
 _SIMULATIONS = 1000
 _RESAMPLES = 1000
 

@@ -12,7 +12,7 @@ from pipeline.plan.hardware import Lengths, this_machine
 from pipeline.run.settings import plain
 from tests.composed_settings import composed_settings
 
-pytestmark = pytest.mark.process  # trains and decodes for the timings
+pytestmark = pytest.mark.slow  # trains and decodes for the timings
 
 VOCAB_SIZE = 120
 

@@ -14,7 +14,7 @@ from pipeline.quality.alignment import nist_paths, sclite_paths
 REFERENCES = [["turn", "(%hesitation)", "{a", "/", "b}", "on"], [], ["it's", "3:15,"]]
 HYPOTHESES = [["turn", "on", "@"], ["oh"], ["it's", "3:15,"]]
 # Read both files and align sentences of equal length in the format of sclite.
-pytestmark = pytest.mark.process  # runs a stand-in of the program
+pytestmark = pytest.mark.slow  # runs a stand-in of the program
 
 STAND_IN = """#!/bin/sh
 [ "$1" = sclite ] || exit 3

@@ -18,7 +18,7 @@ from pipeline.report.general import ood_detection
 from pipeline.report.paper_tables import LAYOUTS, paper_table
 from pipeline.report.table import Heading, Row, Table, TableCell
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 ENGINE = shutil.which("pdflatex")
 SUBSET = {

@@ -215,7 +215,7 @@ made_once(Path(sys.argv[1]), made_by("decode"), write_half)
 """
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_killed_process_leaves_nothing_that_looks_complete(tmp_path: Path) -> None:
     folder = tmp_path / "key"
     command = [sys.executable, "-c", KILLED_HALFWAY, str(folder)]

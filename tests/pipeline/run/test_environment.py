@@ -11,7 +11,7 @@ import pytest
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.settings import ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 CODE = """
 import stages.decode

@@ -11,7 +11,7 @@ from hydra.core.config_store import ConfigStore
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import CONF, ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 FOREIGN = ("torch", "fairseq", "sentencepiece", "hydra", "mlflow", "dvc")
 CODE = f"""

@@ -127,7 +127,7 @@ def test_local_jobs_are_as_many_as_gpus_and_a_cluster_has_its_own_rule(
     ]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_jobs_end_with_a_stage_that_is_killed() -> None:
     job = "import os, time; print(os.getpid(), flush=True); time.sleep(20); print('runs')"
     stage = "import sys; from pipeline.run.jobs import _run_in_group; "

@@ -15,7 +15,7 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.run.locks import exclusive_lock, lock_holder
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def _hold(lock: Path) -> None:

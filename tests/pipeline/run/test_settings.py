@@ -143,6 +143,7 @@ _EXPERIMENTS = [
 
 @pytest.mark.parametrize("task", ["nmt_ende", "nmt_enfr", "asr"])
 @pytest.mark.parametrize("name", _EXPERIMENTS)
+@pytest.mark.slow
 def test_every_experiment_composes(name: str, task: str) -> None:
     settings = composed_settings(f"experiment={name}", f"task={task}")
     assert settings.experiment.name == name
@@ -161,6 +162,7 @@ def test_the_primary_config_chooses_an_option_of_every_group() -> None:
     ("group", "option"),
     [chosen for chosen in _OPTIONS if chosen not in _DEFAULTS and chosen[0] != "experiment"],
 )
+@pytest.mark.slow
 def test_every_option_composes(group: str, option: str) -> None:
     assert cast(DictConfig, composed_settings(f"{group}={option}"))[group].name == option
 

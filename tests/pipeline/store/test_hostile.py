@@ -220,6 +220,7 @@ def test_checked_stores_are_opened_without_another_process(
 )
 # A text attribute with an encoding that does not exist, for which h5py raises TypeError.
 @example(flips=[(0.01, 2)], kept=1.0, dump="full")
+@pytest.mark.slow
 def test_hostile_damage_is_accepted_or_rejected_by_name(
     write_store: Write, flips: list[tuple[float, int]], kept: float, dump: str
 ):

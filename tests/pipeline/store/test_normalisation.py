@@ -181,7 +181,7 @@ def test_bounds_of_the_entropy_are_reached() -> None:
     np.testing.assert_allclose(impossible, [[0.0], [np.log(4)]])
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dump", "warning"),
     [("statistics", "no distributions are stored"), ("topk", "only sums of tails"), ("full", None)],

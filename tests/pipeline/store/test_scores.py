@@ -92,7 +92,7 @@ def test_scores_are_not_compared_without_length_penalty_or_posterior(
     assert _warning(_write(tmp_path / "none.h5", attributes, [], [])) is None
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_the_command_line_warns_of_scores(write_store: Callable[..., Path]) -> None:
     path = write_store()
     command = [sys.executable, "-m", "pipeline.store", "validate", path]

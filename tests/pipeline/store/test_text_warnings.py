@@ -31,7 +31,7 @@ def test_texts_that_are_not_as_people_write_them_are_counted(
     ]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_the_command_line_warns(write_store: Callable[..., Path]) -> None:
     path = write_store()
     with h5py.File(path, "r+") as file:

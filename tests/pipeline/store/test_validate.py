@@ -201,7 +201,7 @@ def test_files_that_are_not_stores_are_rejected(tmp_path: Path):
         assert str(tmp_path) in fault
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_the_command_line_reports_each_file(write_store: Write, tmp_path: Path):
     path = write_store()
     command = [sys.executable, "-m", "pipeline.store", "validate"]

@@ -16,7 +16,7 @@ from pipeline.tracking.artifacts import follow_artifacts
 
 from .test_run import settings
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def log_run(root: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from pipeline.tracking.log import register
 
 from .test_run import settings
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def test_deleted_experiment_is_restored_by_the_command_in_the_message(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pipeline.run.settings import CONF, ROOT, PipelineConfig, typed
 from pipeline.tracking import experiment, metric_name, open_run, run
 from tests.conftest import CORES_OF_A_STAGE
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
 

@@ -17,7 +17,7 @@ import pytest
 from pipeline.tracking import ui
 from pipeline.tracking.experiment import open_experiment
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 
 def test_server_shows_the_runs_of_a_moved_folder_until_ctrl_c(

@@ -13,7 +13,7 @@ from pipeline.run.files import file_sha256
 from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 
-pytestmark = pytest.mark.process  # runs a stand-in of espeak-ng
+pytestmark = pytest.mark.slow  # runs a stand-in of espeak-ng
 
 _VOICE = Voice("en-us", 175, 50)
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from pipeline.data.speech import synthetic
 from pipeline.data.speech.synthetic import commands, part_of
 from pipeline.errors import DataError
 
@@ -32,10 +33,19 @@ def test_short_commands_repeat_in_training() -> None:
     assert min(len(sentence.split()) for sentence in sentences) == 3
 
 
+@pytest.mark.slow
 def test_more_test_sentences_than_the_grammar_has_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"data\.test_sentences: there are too few .* at most 5\d{3}"
-    ) as error:
+    ):
+        commands("test", 8000, 0)
+
+
+def test_as_many_test_sentences_as_the_message_says_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(synthetic, "_MOST_DRAWS", 4000)
+    with pytest.raises(DataError) as error:
         commands("test", 8000, 0)
     (most,) = re.findall(r"at most (\d+)", str(error.value))
     assert len(commands("test", int(most), 0)) == int(most)

@@ -11,7 +11,7 @@ from pipeline.run.settings import DataConfig
 from tests.conftest import build_deb
 from tests.pipeline.data.speech.conftest import WriteAudio
 
-pytestmark = pytest.mark.process  # runs dpkg-deb
+pytestmark = pytest.mark.slow  # runs dpkg-deb
 
 NAME = "asterisk-core-sounds-fr-wav"
 

@@ -226,6 +226,7 @@ def test_text_is_new_only_once(texts: list[str]) -> None:
     assert len(seen) == len(known)
 
 
+@pytest.mark.slow
 def test_memory_is_a_few_hash_sizes_per_text() -> None:
     tracemalloc.start()
     seen = SeenTexts()

@@ -177,6 +177,7 @@ def test_choice_is_seeded_ordered_and_limited_by_the_corpus(tmp_path: Path) -> N
     assert len(list(spool)) == len(spool) == 5
 
 
+@pytest.mark.slow
 def test_generator_of_any_length_needs_little_memory(tmp_path: Path) -> None:
     spool = SpooledSentences(tmp_path / "s", ["de", "en"])
     sentence = AlignedSentence("p", {"de": "Satz " * 20, "en": "sentence " * 20})

@@ -50,7 +50,7 @@ def test_book_is_joined_on_section_and_position(help_packages: Path, tmp_path: P
     assert set(corpus.packages) == {f"debian-reference-{name}" for name in ("de", "en", "fr")}
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_section_with_different_elements_is_left_out(tmp_path: Path) -> None:
     for language, last in (("en", "<p>B.</p>"), ("de", "")):
         page = f'<a id="one"></a><p>A.</p>{last}<a id="two"></a><p>C.</p>'
@@ -60,7 +60,7 @@ def test_section_with_different_elements_is_left_out(tmp_path: Path) -> None:
     assert [paragraph.page for paragraph in corpus.paragraphs()] == ["ch01#two"]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_books_that_share_no_section_are_refused(tmp_path: Path) -> None:
     for language in ("en", "de"):
         path = f"usr/share/debian-reference/{language}.{language}.html"

@@ -267,6 +267,7 @@ def _peak_bytes(folder: Path, n_line: int) -> int:
     return peak_bytes
 
 
+@pytest.mark.slow
 def test_memory_grows_by_one_hash_per_line_and_not_by_the_text(tmp_path: Path) -> None:
     _peak_bytes(tmp_path, 200)  # imports and compiles once
     short, long = _peak_bytes(tmp_path, 1000), _peak_bytes(tmp_path, 4000)

@@ -120,6 +120,7 @@ def test_unit_without_end_is_refused_before_it_fills_the_memory(tmp_path: Path) 
         _units(tmp_path / "a.tmx", long)
 
 
+@pytest.mark.slow
 def test_large_translation_memory_needs_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(_HEAD + _UNIT * 4_000 + _END, encoding="utf-8")

@@ -25,7 +25,7 @@ from pipeline.fairseq_bridge.training.speech_task import (
 from pipeline.fairseq_bridge.training.trainer import train_member
 from tests.speech_toy import BINS, MODEL_SETTINGS, prepare_toy, write_features
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 TRAIN = {
     "updates": 12,

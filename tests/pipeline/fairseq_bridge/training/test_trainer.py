@@ -22,7 +22,7 @@ from pipeline.fairseq_bridge.training.job import TrainJob, torchrun
 from pipeline.fairseq_bridge.training.settings import training_configuration
 from pipeline.fairseq_bridge.training.trainer import build_trainer, train_member
 
-pytestmark = pytest.mark.process
+pytestmark = pytest.mark.slow
 
 LAYER = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 1, "attention_heads": 2}
 TRAIN = {

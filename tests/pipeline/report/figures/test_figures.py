@@ -32,6 +32,8 @@ from pipeline.statistics.subsets import subsets
 from pipeline.store import open_own_store
 from pipeline.uncertainty.sequence import sequence_measures
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {
     figure.__name__: figure
     for figure in (
