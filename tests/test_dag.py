@@ -41,7 +41,8 @@ def _named_modules(path: Path) -> set[str]:
     return {name for name in names if source_file(name)}
 
 
-def _code_of(stage: str) -> set[str]:
+@cache
+def _code_of(stage: str) -> frozenset[str]:
     """The files that a stage runs: what it imports, and the functions that its settings name.
 
     What the harness imports in turn is left out, since every stage runs the same harness.
@@ -54,13 +55,14 @@ def _code_of(stage: str) -> set[str]:
             seen.add(path)
             if not _is_harness(path.relative_to(ROOT).as_posix()):
                 queue.extend(_imported_sources(path))
-    return {path.relative_to(ROOT).as_posix() for path in seen if _has_code(path)}
+    return frozenset(path.relative_to(ROOT).as_posix() for path in seen if _has_code(path))
 
 
 def _is_harness(path: str) -> bool:
     return path.startswith(HARNESS) and path != REGISTRY
 
 
+@cache
 def _has_code(path: Path) -> bool:
     """Whether a file has more than a docstring."""
     return len(ast.parse(path.read_text(encoding="utf-8")).body) > 1
@@ -69,16 +71,25 @@ def _has_code(path: Path) -> bool:
 def _implementations(stage: str) -> set[Path]:
     """The files of the functions that conf/ gives in the settings of a stage."""
     functions = set()
-    for path in CONF.rglob("*.yaml"):
-        group, *_ = path.relative_to(CONF).parts
-        node = OmegaConf.load(path)
-        is_global = "@package _global_" in path.read_text(encoding="utf-8").partition("\n")[0]
-        settings = node if is_global or group == path.name else OmegaConf.create({group: node})
+    for settings in _options():
         for key in _declared_keys(stage):
             value = OmegaConf.select(settings, key, throw_on_resolution_failure=False)
             functions |= {text for text in _texts(value) if text.startswith("pipeline.")}
     modules = {name.rpartition(".")[0] for name in functions}
     return {source for module in modules if (source := source_file(module))}
+
+
+@cache
+def _options() -> list[Any]:
+    """The settings of each file in conf/."""
+    options = []
+    for path in CONF.rglob("*.yaml"):
+        group, *_ = path.relative_to(CONF).parts
+        node = OmegaConf.load(path)
+        is_global = "@package _global_" in path.read_text(encoding="utf-8").partition("\n")[0]
+        is_whole = is_global or group == path.name
+        options.append(node if is_whole else OmegaConf.create({group: node}))
+    return options
 
 
 def _declared_keys(stage: str) -> list[str]:

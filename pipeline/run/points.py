@@ -87,8 +87,9 @@ def label_of_point(overrides: Any, swept: Sequence[str]) -> str:
 
 
 def short_names(settings: Iterable[tuple[str, str]]) -> str:
-    """Return `T=1 resamples=100` for temperature and metrics.resamples."""
-    return " ".join(f"{_SYMBOLS.get(key) or key.rpartition('.')[2]}={v}" for key, v in settings)
+    """Return `T=1 resamples=100 ~checkpoint` for two values and a key that is removed."""
+    names = [(_SYMBOLS.get(key) or key.rpartition(".")[2], key, value) for key, value in settings]
+    return " ".join(f"~{name}" if key[0] == "~" else f"{name}={v}" for name, key, v in names)
 
 
 # Registered at import, because jobs run in separate processes, which need the resolvers too.

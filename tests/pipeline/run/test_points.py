@@ -18,6 +18,7 @@ from pipeline.run.points import (
     link,
     own_results,
     point_name,
+    short_names,
     unread_keys,
 )
 from tests.composed_settings import composed_settings
@@ -63,6 +64,11 @@ def test_lines_of_a_point_begin_with_what_is_swept() -> None:
     swept = ["decode.beam", "uncertainty.temperature"]
     assert label_of_point(overrides, swept) == "B=5 T=10: "
     assert label_of_point(overrides, []) == ""
+
+
+def test_a_removed_key_is_named_without_a_value() -> None:
+    settings = [("decode.beam", "5"), ("~ensemble.also.checkpoint", "")]
+    assert short_names(settings) == "B=5 ~checkpoint"
 
 
 def test_value_in_jobs_only_is_not_resolved() -> None:
