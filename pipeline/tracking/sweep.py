@@ -22,7 +22,7 @@ from pipeline.tracking.experiment import is_tracked, one_line_errors, open_exper
 from pipeline.tracking.log import RunLog
 from pipeline.tracking.names import settings_of
 
-_STAGES_WITH_RUNS = ("train", "metrics", "tables", "sweep")
+_STAGES_WITHOUT_RUNS = ("compose", "prepare", "decode", "uncertainty", "plan")
 _PARENT_FILE = "mlflow_parent_run.json"
 
 
@@ -72,8 +72,8 @@ class SweepParent(Callback):
 def _parent(config: DictConfig, folder: Path) -> RunLog:
     overrides = _overrides(config)
     of_given_stores = any(override.startswith("io.store=") for override in overrides)
-    logs_runs = config.hydra.job.name in _STAGES_WITH_RUNS and not of_given_stores
-    if not logs_runs or not is_tracked(cast(PipelineConfig, config)):
+    has_no_runs = of_given_stores or config.hydra.job.name in _STAGES_WITHOUT_RUNS
+    if has_no_runs or not is_tracked(cast(PipelineConfig, config)):
         return RunLog()
     client, experiment_id = open_experiment(
         config.tracking.uri, Path(config.io.root), config.task.name

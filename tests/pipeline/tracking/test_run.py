@@ -218,12 +218,12 @@ def _sweep(folder: Path, body: str, at_once: int = 1) -> subprocess.CompletedPro
         "from pipeline import tracking\n"
         "from pipeline.errors import DataError\n"
         "from pipeline.run.application import run\n"
-        "def compose(config):\n"
+        "def metrics(config):\n"
         "    temperature = config.uncertainty.temperature\n"
         f"    {body}\n"
-        "    with tracking.open_run(config, 'compose') as log:\n"
+        "    with tracking.open_run(config, 'metrics') as log:\n"
         "        log.metrics({'temperature': temperature})\n"
-        "run(compose, lock=None)\n"
+        "run(metrics, lock=None)\n"
     )
     sweep = ["uncertainty.temperature=1,2,5", f"io.root={folder / 'out'}"]
     return subprocess.run(
