@@ -38,6 +38,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._+-]+")  # what --io.root=POINT would have to qu
 _INTERPOLATION = re.compile(r"\$\\?\{")  # Hydra escapes it in the overrides of jobs
 _LONGEST_NAME = 120
 _DIGITS = 8  # of the digest that tells long or odd names apart
+_HYDRA = ".hydra"  # a folder with this one is that of a job, and so a point
 _STORES = "stores.json"  # lists the stores in a folder io.out
 _OF_GIVEN_STORES = ("decode", "uncertainty", "metrics")  # what stage metrics writes beside it
 _SYMBOLS = {"uncertainty.temperature": "T", "decode.beam": "B"}  # those of tables and figures
@@ -205,11 +206,15 @@ def _is_of_results(key: str) -> bool:
 
 
 def own_results(stage: str, config: PipelineConfig) -> None:
-    """Let a stage that runs on a point write there, in place of what the point has links to."""
+    """Let a stage that runs on a point write there, in place of what the point has links to.
+
+    In a folder of results that is no point, links are the user's own.
+    """
+    root = Path(config.io.root)
     if config.io.store is not None and config.io.out is not None:
-        _unlink(Path(config.io.out), [*_OF_GIVEN_STORES])
-    elif config.io.out is None:
-        _unlink(Path(config.io.root), output_folders(stage))
+        _unlink(Path(config.io.out), _OF_GIVEN_STORES)
+    elif config.io.out is None and (root / _HYDRA).is_dir():
+        _unlink(root, output_folders(stage))
 
 
 def _unlink(folder: Path, names: Iterable[str]) -> None:

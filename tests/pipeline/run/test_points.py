@@ -119,24 +119,24 @@ def test_a_stage_writes_into_the_point_and_not_through_its_links(tmp_path: Path)
     for name in ("prepare", "decode", "uncertainty", "metrics"):
         (root / name).mkdir(parents=True)
         (root / name / "result").write_text("of a plain run")
-    point.mkdir(parents=True)
+    (point / ".hydra").mkdir(parents=True)
     link(point, root, "prepare", "decode", "uncertainty", "metrics")
     own_results("decode", composed_settings(f"io.root='{point}'"))
-    assert sorted(path.name for path in point.iterdir()) == ["metrics", "prepare", "uncertainty"]
+    assert {path.name for path in point.iterdir()} == {
+        *(".hydra", "metrics", "prepare", "uncertainty")
+    }
     given = ("io.store=a.h5", f"io.out='{point}'")
     own_results("metrics", composed_settings(f"io.root='{root}'", *given))
-    assert [path.name for path in point.iterdir()] == ["prepare"]
+    assert {path.name for path in point.iterdir()} == {".hydra", "prepare"}
     assert len([*root.rglob("result")]) == 4
 
 
 def test_a_link_of_the_user_stays(tmp_path: Path) -> None:
     """Results may be stored on another disk."""
-    (tmp_path / "disk" / "decode").mkdir(parents=True)
-    (tmp_path / "disk" / "large").mkdir()
     root = tmp_path / "root"
     root.mkdir()
     (root / "decode").symlink_to(tmp_path / "disk" / "decode")
-    (root / "train").symlink_to("../disk/large")
+    (root / "train").symlink_to("../disk/train")
     for stage in ("decode", "train"):
         own_results(stage, composed_settings(f"io.root='{root}'"))
     assert sorted(path.name for path in root.iterdir()) == ["decode", "train"]
