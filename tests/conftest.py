@@ -183,7 +183,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what the imports made out of garbage collections, which search a million objects."""
+    """Exclude the million objects that imports made from garbage collection, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -191,17 +191,17 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """In `make test-fast`, let a test fail that starts a process, or has a fixture that does."""
+    """In `make test-fast`, fail a test that starts a process, or whose fixture does."""
 
-    def refuse(*command: object, **_: object) -> None:
-        pytest.fail(f"{item.nodeid} starts a process ({command}). Mark it: pytest.mark.slow")
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail(f"{item.nodeid} starts a process. Mark it: pytest.mark.slow")
 
     with pytest.MonkeyPatch.context() as patch:
         if item.config.option.markexpr == "not slow":
             # Not os.fork: reading a store forks, so that a hostile file cannot harm the reader.
             patch.setattr(subprocess.Popen, "__init__", refuse)
-            patch.setattr(os, "system", refuse)
-            patch.setattr(os, "posix_spawn", refuse)
+            for name in ("execv", "execve", "posix_spawn", "posix_spawnp", "system"):
+                patch.setattr(os, name, refuse)
         return (yield)
 
 

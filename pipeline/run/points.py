@@ -200,7 +200,7 @@ def _check_swept_inputs(stage: str, folder: Path) -> None:
 
 
 def _is_of_results(key: str) -> bool:
-    """Whether an override changes results that all tasks and experiments have."""
+    """Whether a key changes results; groups task and experiment choose many settings at once."""
     name = re.split("[./]", key)[0]
     return name not in (*MACHINE_KEYS, "hydra", "experiment") and key != "task"
 

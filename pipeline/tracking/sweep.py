@@ -51,9 +51,8 @@ _started: list[Sweep] = []  # Hydra creates the callback and does not return it
 class SweepParent(Callback):
     """Create the store, the experiment and the run of a sweep once, before its jobs start.
 
-    Sweeps of stages that log no runs have none.
-
-    Its other settings tell jobs which keys are swept.
+    Sweeps of stages that log no runs have none. The other settings of the callback tell jobs which
+    keys are swept.
     """
 
     def __init__(self, folder: str, **_: Any) -> None:
