@@ -40,7 +40,7 @@ preview: setup ## After an edit of conf/ or of the code: what `make repro` would
 	@dvc repro --dry --force-downstream | sed -n "s/^Running stage '\(.*\)':/would run \1/p" | grep . || echo 'nothing would run'
 
 test-fast: setup ## Unit tests only: no process, no training, no simulation
-	pytest -n $$(nproc) --dist worksteal -m "not slow"
+	pytest -n $$(nproc) --dist worksteal -m "not slow" --hypothesis-profile fast
 
 test: setup ## All tests
 	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

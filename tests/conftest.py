@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 import yaml
 from filelock import FileLock
@@ -31,6 +32,9 @@ os.environ.setdefault(CORES_OF_A_STAGE, "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 set_environment()  # before a test imports a numeric library
+gc.disable()  # while tests are collected: imports make a million objects that stay
+# `make test-fast` tries a quarter of the examples that Hypothesis makes otherwise.
+hypothesis.settings.register_profile("fast", max_examples=25)
 
 # Invented words: English, German, French.
 _VERBS = [
@@ -183,9 +187,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the million objects that imports made from garbage collection, and collect rarely."""
-    gc.collect()
+    """Exclude the objects that imports have made from garbage collection, and collect rarely."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 100)
 
 

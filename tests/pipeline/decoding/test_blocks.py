@@ -24,7 +24,8 @@ from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.run.settings import ROOT, DecodeConfig, DumpConfig
-from pipeline.store import Flag, open_own_store, validate
+from pipeline.store import Flag, open_own_store
+from pipeline.store.validate import store_faults
 from tests.decode_to_store import decode_to_store
 from tests.pipeline.decoding.conftest import TableModel
 
@@ -66,7 +67,7 @@ def store_of(
     resume = path.with_suffix(".blocks")
     decode_to_store(decoder, TEST_SET, path, attributes | extra, "decode", resume)
     assert not resume.exists()
-    assert validate(path) == []
+    assert store_faults(path) == []
     return open_own_store(path)
 
 

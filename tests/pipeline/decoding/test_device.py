@@ -64,6 +64,7 @@ def assert_same(found: Any, expected: Any, atol: float = 1e-5) -> None:
 
 @pytest.mark.parametrize("ensemble", [in_turn, stacked])
 @pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.slow
 def test_results_are_those_of_the_cpu(
     name: str,
     ensemble: Callable[[list[Any]], Any],

@@ -18,7 +18,8 @@ from pipeline.decoding.tokenizer import SubwordTokenizer
 from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge.members.member import FairseqMember
 from pipeline.run.settings import DumpConfig
-from pipeline.store import open_own_store, validate
+from pipeline.store import open_own_store
+from pipeline.store.validate import store_faults
 from pipeline.uncertainty.sequence import sequence_measures
 from tests.decode_to_store import decode_to_store
 
@@ -82,6 +83,7 @@ def assert_frequencies(samples: list[Any], expected: dict[tuple[int, ...], float
 
 
 @pytest.mark.parametrize("combination", ["prex", "expr"])
+@pytest.mark.slow
 def test_frequencies_of_sequences_follow_the_posterior(
     combination: str, decode_config: Any, drawn: Any
 ) -> None:
@@ -95,6 +97,7 @@ def test_frequencies_of_sequences_follow_the_posterior(
         assert hypothesis.member == -1
 
 
+@pytest.mark.slow
 def test_each_member_draws_from_its_own_distribution(decode_config: Any, drawn: Any) -> None:
     config = decode_config(regime="sample", combination="member", beam=1000, min_length=0)
     samples = drawn(config)
@@ -219,7 +222,7 @@ def test_monte_carlo_measures_of_samples_reach_the_exact_values(
     }  # fmt: skip
     test_set = [PreparedSentence(0, "source", None, [dictionary.symbols[5]], None)]
     decode_to_store(decoder, test_set, tmp_path / "a.h5", attributes, "sample", tmp_path / "r")
-    assert validate(tmp_path / "a.h5") == []
+    assert store_faults(tmp_path / "a.h5") == []
     with open_own_store(tmp_path / "a.h5") as store:
         row = sequence_measures(store, beam=4000, temperature=1.0, length_norm=False).iloc[0]
     if combination != "member":

@@ -90,7 +90,7 @@ def test_translation_of_the_paper_takes_hundreds_of_gpu_hours() -> None:
         ("uncertainty.temperature=[1,2,5,10,20,50]", "uncertainty"),
     ],
 )
-def test_costs_follow_thecomposed_settings(change: str, grows: str) -> None:
+def test_costs_follow_the_settings(change: str, grows: str) -> None:
     costs = ModelCosts(976_256, 524_288.0, 1_423_872.0)
     before = _work(composed_settings("io.root=nowhere"), costs, 4000, CORE)
     after = _work(composed_settings("io.root=nowhere", change), costs, 4000, CORE)
@@ -159,7 +159,7 @@ def test_the_text_says_what_fits_and_how_to_submit_it() -> None:
     ("parts_per_job", "n_shard", "arrays", "minutes"),
     [(4, 0, "3", 60), (1, 2, "20, then of 10", 15), (4, 2, "20, then of 3", 15)],
 )
-def test_job_arrays_follow_thecomposed_settings(
+def test_job_arrays_follow_the_settings(
     parts_per_job: int, n_shard: int, arrays: str, minutes: int
 ) -> None:
     """With shards, the first array has one job per shard and the second one joins them."""

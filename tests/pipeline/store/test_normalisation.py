@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError, StoreError
-from pipeline.store import Hypothesis, StoreWriter, TopK, open_own_store, validate
+from pipeline.store import Hypothesis, StoreWriter, TopK, open_own_store
 from pipeline.store.normalisation import entropy_bounds, sum_tolerance, total_probability
-from pipeline.store.validate import unchecked
+from pipeline.store.validate import store_faults, unchecked
 from pipeline.uncertainty.token import token_statistics
 
 Array = NDArray[np.floating[Any]]
@@ -116,7 +116,7 @@ def test_top_k_and_tail_must_sum_to_1(
         with pytest.raises(StoreError, match="token 0, member 0: probabilities must sum to 1"):
             store.add_sentence(0, "s", "r", [replace(right, topk=without_tail)])
         store.add_sentence(0, "s", "r", [right])
-    assert validate(tmp_path / "s.h5") == []
+    assert store_faults(tmp_path / "s.h5") == []
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_validate_names_the_distribution(write_store: Write, dump: str, name: st
     path = write_store(dump=dump)
     with h5py.File(path, "r+") as file:
         file[name][4, 1] -= 0.5
-    (fault,) = validate(path)
+    (fault,) = store_faults(path)
     of = name.replace("tail", "topk")
     assert f"dataset {of}, row 4: probabilities must sum to 1 to within 0.001 (got 0." in fault
     assert fault.endswith("member b).")
@@ -143,7 +143,8 @@ def test_entropy_above_that_of_equal_probabilities_is_refused(
     path = write_store()
     with h5py.File(path, "r+") as file:
         file["/token/entropy_member"][4, 1] = np.log2(11)
-    assert "/token/entropy_member, row 4: must be an entropy, >= 0 and <= ln v" in validate(path)[0]
+    (fault,) = store_faults(path)
+    assert "/token/entropy_member, row 4: must be an entropy, >= 0 and <= ln v" in fault
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_entropy_must_fit_the_log_prob(write_store: Write, name: str, value: flo
         row, member = np.unravel_index(logprob.argmax(), logprob.shape)
         file[name][row, member] = value
     rule = f"row {row}: must be the entropy of a distribution with the log-prob of /token/logprob"
-    assert f"/token/entropy_member, {rule} (got " in validate(path)[0]
+    assert f"/token/entropy_member, {rule} (got " in store_faults(path)[0]
 
 
 def test_bounds_of_the_entropy_are_reached() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.store import Hypothesis, StoreWriter, open_own_store, validate
+from pipeline.store import Hypothesis, StoreWriter, open_own_store
 from pipeline.store.ranking import first_ranks, is_descending, ranking_warning
+from pipeline.store.validate import store_faults
 
 Make = Callable[..., Hypothesis]
 
@@ -26,7 +27,7 @@ def written(path: Path, sentences: list[list[Hypothesis]], **attributes: Any) ->
     with StoreWriter(path, **attributes) as store:
         for number, hypotheses in enumerate(sentences):
             store.add_sentence(number, "s", "r", hypotheses)
-    assert validate(path) == []
+    assert store_faults(path) == []
     with open_own_store(path) as store:
         return ranking_warning(store)
 

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.errors import StoreError
 from pipeline.store import open_store, validate
+from pipeline.store.validate import store_faults
 
 Write = Callable[..., Path]
 
@@ -133,7 +134,7 @@ def test_fault_names_dataset_and_row(
     path = write_store()
     with h5py.File(path, "r+") as file:
         change(file)
-    faults = validate(path)
+    faults = store_faults(path)
     assert faults
     assert faults[0].startswith(f"{path}: ")
     assert any(re.search(message, fault) for fault in faults), faults
@@ -170,7 +171,7 @@ def test_stores_of_other_toolkits_are_valid(write_store: Write):
         texts = file["/hypothesis/text"][:].astype("S10")
         del file["/hypothesis/text"]
         file["/hypothesis/text"] = texts
-    assert validate(path) == []
+    assert store_faults(path) == []
     with open_store(path) as store:
         assert (store.combination, store.members) == ("prex", ["a", "b", "c"])
         assert store.best_texts()[1] == "text 10"

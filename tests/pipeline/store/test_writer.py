@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store import Flag, Hypothesis, StoreWriter, TopK, open_store, validate
+from pipeline.store import Flag, Hypothesis, StoreWriter, TopK, open_own_store
+from pipeline.store.validate import store_faults
 
 Make = Callable[..., Hypothesis]
 Write = Callable[..., Path]
@@ -21,8 +22,8 @@ Write = Callable[..., Path]
 @pytest.mark.parametrize("dump", ["statistics", "topk", "full"])
 def test_a_store_returns_what_was_written(write_store: Write, make_hypothesis: Make, dump: str):
     path = write_store(dump=dump)
-    assert validate(path) == []
-    with open_store(path) as store:
+    assert store_faults(path) == []
+    with open_own_store(path) as store:
         assert (store.n_sentence, store.dump) == (7, dump)
         assert store.hypothesis_offset.tolist() == [0, 0, 1, 3, 3, 4, 6, 6]
         assert store.sources()[3] == "source 3"
@@ -47,7 +48,7 @@ def test_datasets_of_several_chunks_are_complete(
     hypotheses = [make_hypothesis(9000, seed) for seed in range(4)]
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", hypotheses)
-    with open_store(tmp_path / "s.h5") as stored:
+    with open_own_store(tmp_path / "s.h5") as stored:
         expected = np.concatenate(
             [hypothesis.statistics.entropy_member for hypothesis in hypotheses]
         )
@@ -67,7 +68,7 @@ def test_flags_that_follow_from_the_content_are_set(
         store.add_sentence(0, "s", None, [make_hypothesis(2)])
         store.add_sentence(1, "", "r", [], Flag.EMPTY_SOURCE)
         store.add_sentence(2, "s", "r", [replace(make_hypothesis(2), finished=False)])
-    with open_store(tmp_path / "s.h5") as stored:
+    with open_own_store(tmp_path / "s.h5") as stored:
         assert stored.flag.tolist() == [
             Flag.NO_REFERENCE,
             Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS,
@@ -83,7 +84,7 @@ def test_case_15_17_texts_and_paths_of_every_kind_are_kept(
     with StoreWriter(tmp_path / "a b:ü.h5", **attributes) as store:
         for sentence, text in enumerate(texts):
             store.add_sentence(sentence, text, text, [replace(make_hypothesis(1), text=text)])
-    with open_store(tmp_path / "a b:ü.h5") as stored:
+    with open_own_store(tmp_path / "a b:ü.h5") as stored:
         assert stored.sources() == stored.references() == stored.best_texts() == texts
 
 
@@ -95,11 +96,11 @@ def test_groups_and_originals_are_stored_if_every_sentence_has_one(
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         for sentence, (group, original) in enumerate(zip(groups, originals, strict=True)):
             store.add_sentence(sentence, "s", "r", [], group=group, original=original)
-    with open_store(tmp_path / "s.h5") as stored:
+    with open_own_store(tmp_path / "s.h5") as stored:
         assert stored.has("/sentence/group") == (None not in groups)
         assert stored.groups() == (None if None in groups else groups)
         assert stored.originals() == originals
-    assert validate(tmp_path / "s.h5") == []
+    assert store_faults(tmp_path / "s.h5") == []
 
 
 @pytest.mark.parametrize(
@@ -118,14 +119,14 @@ def test_a_name_that_cannot_be_used_is_rejected(
         with pytest.raises(StoreError, match=message):
             store.add_sentence(1, "s", "r", [], **names)
         store.add_sentence(1, "s", "r", [], original="page:1")
-    with open_store(tmp_path / "s.h5") as stored:
+    with open_own_store(tmp_path / "s.h5") as stored:
         assert stored.originals() == ["page:0", "page:1"]
 
 
 def test_an_empty_store_is_valid(tmp_path: Path, attributes: dict[str, Any]):
     with StoreWriter(tmp_path / "s.h5", **attributes):
         pass
-    assert validate(tmp_path / "s.h5") == []
+    assert store_faults(tmp_path / "s.h5") == []
 
 
 def test_a_failed_block_leaves_no_file(tmp_path: Path, attributes: dict[str, Any]):
@@ -183,7 +184,7 @@ def test_invalid_hypotheses_are_rejected(
         with pytest.raises(StoreError, match=message):
             store.add_sentence(1, "s", "r", [make_hypothesis(2), spoil(make_hypothesis(2, 1))])
         store.add_sentence(1, "s", "r", [make_hypothesis(2)])
-    assert validate(tmp_path / "s.h5") == []
+    assert store_faults(tmp_path / "s.h5") == []
 
 
 def _top(k: int) -> TopK:
@@ -217,7 +218,7 @@ def test_all_hypotheses_must_have_the_same_dump(
         store.add_sentence(0, "s", "r", [replace(make_hypothesis(2), **first)])
         with pytest.raises(StoreError, match="same dump"):
             store.add_sentence(1, "s", "r", [replace(make_hypothesis(2), **second)])
-    assert validate(tmp_path / "s.h5") == []
+    assert store_faults(tmp_path / "s.h5") == []
 
 
 def test_an_unfinished_file_is_not_complete(
@@ -229,7 +230,7 @@ def test_an_unfinished_file_is_not_complete(
         (half,) = tmp_path.iterdir()
         copy = tmp_path / "copy.h5"
         copy.write_bytes(half.read_bytes())
-    assert "attribute complete: must be True" in validate(copy)[0]
+    assert "attribute complete: must be True" in store_faults(copy)[0]
 
 
 def test_paths_that_cannot_be_written_are_rejected(tmp_path: Path, attributes: dict[str, Any]):
@@ -255,7 +256,7 @@ def test_numpy_attributes_and_constants_are_accepted(tmp_path: Path, attributes:
     }
     with StoreWriter(tmp_path / "s.h5", **attributes):
         pass
-    with open_store(tmp_path / "s.h5") as store:
+    with open_own_store(tmp_path / "s.h5") as store:
         assert store.attributes["complete"] is True
         assert (store.regime, store.members) == ("beam", ["a", "b", "c"])
 

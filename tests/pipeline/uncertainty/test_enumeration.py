@@ -126,6 +126,7 @@ def test_samples_of_the_posterior_converge(toy: Any, store_of: StoreOf, posterio
     assert "prex_entropy_c" not in row
 
 
+@pytest.mark.slow
 def test_samples_of_each_member_converge(toy: Any, store_of: StoreOf):
     random, n_sample = np.random.default_rng(2), 2000
     hypotheses = []

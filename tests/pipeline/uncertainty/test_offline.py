@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.store import Hypothesis, Store, TopK, open_store
+from pipeline.store import Hypothesis, Store, TopK, open_own_store
 from pipeline.uncertainty.blocks import token_blocks
 from pipeline.uncertainty.checks import reject_nan, reject_out_of_range
 from pipeline.uncertainty.heuristics import HEURISTICS
@@ -149,7 +149,7 @@ def test_out_of_range_measures_are_rejected_with_sentence_and_token(
         file[f"/token/{name}"][14] = shift if name == "logprob" else row + shift
     monkeypatch.setattr("pipeline.uncertainty.blocks._BLOCK_BYTES", 1)
     where = r"0\.h5: nmt_ende, MED, sentence 2, hypothesis 1, token 2: "
-    with open_store(written.path) as store, pytest.raises(StoreError, match=where + words):
+    with open_own_store(written.path) as store, pytest.raises(StoreError, match=where + words):
         write_measures(store, tmp_path, GRID)
 
 
