@@ -211,8 +211,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use two processes more than cores: many tests wait for programs that they have started."""
-    return len(os.sched_getaffinity(0)) + 2
+    """Use three processes more than cores: many tests wait for programs that they have started."""
+    return len(os.sched_getaffinity(0)) + 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
