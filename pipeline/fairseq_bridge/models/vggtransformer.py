@@ -1,16 +1,13 @@
-"""fairseq's VGG-Transformer, made independent of the padding of its batch."""
+"""The VGG-Transformer of fairseq, made of its layers and independent of the padding of a batch."""
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
-import types
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,35 +18,11 @@ from pipeline.fairseq_bridge import import_fairseq
 
 ARCHITECTURE = "vggtransformer"
 _LONGEST_PERIOD_FRAMES = 1024
+_PROBE = (10, 200)  # sentences and frames of the random batch by which fairseq measures a width
 
-
-@contextmanager
-def _examples_of_fairseq() -> Iterator[None]:
-    """Make fairseq's examples importable as `examples`, the name by which they import each other.
-
-    Modules of that name that were imported before are put back afterwards.
-    """
-
-    def removed_modules() -> dict[str, types.ModuleType]:
-        names = [name for name in sys.modules if name.partition(".")[0] == "examples"]
-        return {name: sys.modules.pop(name) for name in names}
-
-    previous = removed_modules()
-    package = types.ModuleType("examples")
-    package.__path__ = [str(Path(str(import_fairseq().__file__)).parent / "examples")]
-    sys.modules["examples"] = package
-    try:
-        yield
-    finally:
-        removed_modules()
-        sys.modules.update(previous)
-
-
-with _examples_of_fairseq():
-    _vgg = import_fairseq("examples.speech_recognition.models.vggtransformer")
 _dataclass = import_fairseq("fairseq.dataclass").FairseqDataclass
-_register_model = import_fairseq("fairseq.models").register_model
-_LinearizedConvolution = import_fairseq("fairseq.modules").LinearizedConvolution
+_models = import_fairseq("fairseq.models")
+_modules = import_fairseq("fairseq.modules")
 
 
 @dataclass
@@ -76,20 +49,36 @@ class VggTransformerConfig(_dataclass):  # type: ignore[misc, valid-type]
     max_target_positions: int = 1024
 
 
-class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
-    """fairseq's encoder, with padding masked after every layer that mixes frames over time."""
+class _Encoder(_models.FairseqEncoder):  # type: ignore[misc, name-defined]
+    """Blocks of convolutions over frames and bins, and then transformer layers.
+
+    Weights have the names, the shapes and, for a seed, the values of fairseq's own encoder. Padding
+    is masked after every layer that mixes frames over time.
+    """
 
     def __init__(self, config: VggTransformerConfig, vgg: list[Any], layers: list[Any]) -> None:
-        super().__init__(
-            input_feat_per_channel=config.input_feat_per_channel + config.position_rows,
-            vggblock_config=vgg,
-            transformer_config=layers,
-            encoder_output_dim=config.enc_output_dim,
-            in_channels=config.in_channels,
-        )
+        super().__init__(None)
         self.feature_bins = config.input_feat_per_channel
         self.position_rows = config.position_rows
         self.max_source_positions = config.max_source_positions
+        self.in_channels = channels = config.in_channels
+        self.input_dim = bins = self.feature_bins + self.position_rows
+        self.conv_layers = nn.ModuleList()
+        for out_channels, kernel, pooling, depth, has_norm in vgg:
+            block = _modules.VGGBlock(
+                channels, out_channels, kernel, pooling, depth, bins, layer_norm=has_norm
+            )
+            self.conv_layers.append(block)
+            channels, bins = out_channels, block.output_dim
+        # This draw has to come here, since the weights of all further layers are drawn after it.
+        n_sentence, n_frame = _PROBE
+        x = torch.randn(n_sentence, self.in_channels, n_frame, self.input_dim)
+        for block in self.conv_layers:
+            x = block(x)
+        width = x.shape[1] * x.shape[3]
+        self.transformer_layers = nn.ModuleList(_transformer_layers("encoder", width, layers))
+        self.transformer_layers.append(nn.Linear(layers[-1][0], config.enc_output_dim))
+        self.transformer_layers.append(nn.LayerNorm(config.enc_output_dim))
 
     def max_positions(self) -> int:
         """Maximum number of frames of a source."""
@@ -102,6 +91,7 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
         own encoder.
         """
         x, length = self._stacked(src_tokens, src_lengths)
+        block: Any
         for block in self.conv_layers:
             for layer in block.layers:
                 if isinstance(layer, nn.MaxPool2d):
@@ -112,7 +102,7 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
         padding = _within(length, len(x), x) == 0
         mask = padding if bool(padding.any()) else None
         for layer in self.transformer_layers:
-            is_block = isinstance(layer, _vgg.TransformerEncoderLayer)
+            is_block = isinstance(layer, _modules.TransformerEncoderLayer)
             x = layer(x, mask) if is_block else layer(x)
         return {"encoder_out": x, "encoder_padding_mask": None if mask is None else mask.t()}
 
@@ -129,16 +119,33 @@ class _Encoder(_vgg.VGGTransformerEncoder):  # type: ignore[misc, name-defined]
         return stacked.transpose(1, 2).contiguous(), -(-length // self.in_channels)
 
 
-class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
-    """fairseq's decoder, with a length limit and a separate output layer."""
+class _Decoder(_models.FairseqIncrementalDecoder):  # type: ignore[misc, name-defined]
+    """Convolutions over the previous tokens, transformer layers, and a separate output layer.
 
-    def __init__(self, max_target_positions: int, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.max_target_positions = max_target_positions
-        for module in self.modules():
-            if isinstance(module, _LinearizedConvolution):
-                # These hooks clear a cache that is never filled, and torch deprecates their kind.
-                module._backward_hooks.clear()
+    Weights have the names, the shapes and, for a seed, the values of fairseq's own decoder.
+    """
+
+    def __init__(
+        self,
+        config: VggTransformerConfig,
+        dictionary: Any,
+        convolutions: list[Any],
+        layers: list[Any],
+    ) -> None:
+        super().__init__(dictionary)
+        self.max_target_positions = config.max_target_positions
+        self.padding_idx = dictionary.pad()
+        width = config.tgt_embed_dim
+        self.embed_tokens = nn.Embedding(len(dictionary), width, self.padding_idx)
+        self.conv_layers = nn.ModuleList()
+        for out_width, kernel, has_norm in convolutions:
+            self.conv_layers.append(_convolution(width, out_width, kernel))
+            if has_norm:
+                self.conv_layers.append(nn.LayerNorm(out_width))
+            self.conv_layers.append(nn.ReLU())
+            width = out_width
+        self.layers = nn.ModuleList(_transformer_layers("decoder", width, layers))
+        self.fc_out = nn.Linear(layers[-1][0], len(dictionary))
 
     def max_positions(self) -> int:
         """Maximum number of tokens of a target."""
@@ -152,25 +159,47 @@ class _Decoder(_vgg.TransformerDecoder):  # type: ignore[misc, name-defined]
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Any = None,
+        encoder_out: dict[str, Any],
         incremental_state: Any = None,
         features_only: bool = False,
-    ) -> Any:
-        """Like fairseq's forward; with features_only, return the input of the output layer."""
-        output_layer = self._modules["fc_out"]
-        if features_only:
-            self._modules["fc_out"] = nn.Identity()
-        try:
-            with warnings.catch_warnings():
-                # fairseq passes torch a float mask together with a boolean mask.
-                warnings.filterwarnings("ignore", ".*mismatched key_padding_mask and attn_mask.*")
-                return super().forward(prev_output_tokens, encoder_out, incremental_state)
-        finally:
-            self._modules["fc_out"] = output_layer
+    ) -> tuple[Tensor, None]:
+        """Compute logits [sentence, token, vocab] after every prefix of prev_output_tokens.
+
+        With an incremental state, only those after the last token. With features_only, the input of
+        the output layer instead of logits.
+        """
+        is_step = incremental_state is not None
+        future = padding = None
+        if not is_step:
+            padding = prev_output_tokens == self.padding_idx
+            n_token = prev_output_tokens.shape[1]
+            future = torch.ones(n_token, n_token, dtype=torch.bool, device=padding.device).triu(1)
+        x = self.embed_tokens(prev_output_tokens[:, -1:] if is_step else prev_output_tokens)
+        # fairseq's convolution takes [sentence, 1, width] in a step, else [token, sentence, width].
+        x = x if is_step else x.transpose(0, 1)
+        for layer in self.conv_layers:
+            is_convolution = isinstance(layer, _modules.LinearizedConvolution)
+            x = layer(x, incremental_state) if is_convolution else layer(x)
+        x = x.transpose(0, 1) if is_step else x
+        source_padding = encoder_out["encoder_padding_mask"]
+        for layer in self.layers:
+            if isinstance(layer, _modules.TransformerDecoderLayer):
+                x, *_ = layer(
+                    x,
+                    encoder_out["encoder_out"],
+                    None if source_padding is None else source_padding.t(),
+                    incremental_state,
+                    self_attn_mask=future,
+                    self_attn_padding_mask=padding,
+                )
+            else:
+                x = layer(x)
+        x = x.transpose(0, 1)
+        return (x if features_only else self.output_layer(x)), None
 
 
-@_register_model(ARCHITECTURE, dataclass=VggTransformerConfig)
-class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defined]
+@_models.register_model(ARCHITECTURE, dataclass=VggTransformerConfig)
+class VggTransformer(_models.FairseqEncoderDecoderModel):  # type: ignore[misc, name-defined]
     """fairseq's VGG-Transformer, with settings that are parsed and checked instead of evaluated."""
 
     @classmethod
@@ -183,17 +212,9 @@ class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defin
         encoder_layers = _layers(args.transformer_enc_config, "transformer_enc_config", 7)
         decoder_layers = _layers(args.transformer_dec_config, "transformer_dec_config", 7)
         convolutions = _layers(args.conv_dec_config, "conv_dec_config", 3)
-        _check(args, vgg, decoder_layers, convolutions)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # weight norm is deprecated
-            decoder = _Decoder(
-                args.max_target_positions,
-                dictionary=task.target_dictionary,
-                embed_dim=args.tgt_embed_dim,
-                transformer_config=decoder_layers,
-                conv_config=convolutions,
-                encoder_output_dim=args.enc_output_dim,
-            )
+        _check(args, vgg, encoder_layers, decoder_layers, convolutions)
+        # Both sides draw their weights from one stream of random numbers, the decoder first.
+        decoder = _Decoder(args, task.target_dictionary, convolutions, decoder_layers)
         return cls(_Encoder(args, vgg, encoder_layers), decoder)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
@@ -202,6 +223,45 @@ class VggTransformer(_vgg.VGGTransformerModel):  # type: ignore[misc, name-defin
             # fairseq's convolutions pass its arguments by position.
             warnings.filterwarnings("ignore", "Positional args are being deprecated", FutureWarning)
             return super().state_dict(*args, **kwargs)
+
+
+def _transformer_layers(side: str, width: int, layers: list[Any]) -> Iterator[nn.Module]:
+    """Yield the layers of a side, encoder or decoder, whose first input has `width` values.
+
+    A layer of another width than its input comes after a linear layer.
+    """
+    kind = {
+        "encoder": _modules.TransformerEncoderLayer,
+        "decoder": _modules.TransformerDecoderLayer,
+    }[side]
+    for own_width, heads, inner_width, norm_first, dropout, attention, activation in layers:
+        if own_width != width:
+            yield nn.Linear(width, own_width)
+        names = {
+            "encoder_embed_dim": None,  # in the decoder: as wide as the layer itself
+            f"{side}_embed_dim": own_width,
+            f"{side}_attention_heads": heads,
+            f"{side}_ffn_embed_dim": inner_width,
+            f"{side}_normalize_before": norm_first,
+            "dropout": dropout,
+            "attention_dropout": attention,
+            "activation_dropout": activation,
+        }
+        yield kind(Namespace(**names))
+        width = own_width
+
+
+def _convolution(width: int, out_width: int, kernel: int) -> nn.Module:
+    """Return a causal convolution with weight normalisation."""
+    layer = _modules.LinearizedConvolution(width, out_width, kernel, padding=kernel - 1)
+    # Its hooks clear a cache that is never filled, and torch deprecates their kind.
+    layer._backward_hooks.clear()
+    nn.init.normal_(layer.weight, std=(4 / (kernel * width)) ** 0.5)
+    nn.init.zeros_(layer.bias)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's other kind renames the weights
+        normalised: nn.Module = nn.utils.weight_norm(layer, dim=2)
+    return normalised
 
 
 def _within(length: Tensor, n_position: int, like: Tensor) -> Tensor:
@@ -235,9 +295,20 @@ def _layers(text: str, name: str, n_value: int) -> list[Any]:
 
 
 def _check(
-    config: VggTransformerConfig, vgg: list[Any], decoder: list[Any], convolutions: list[Any]
+    config: VggTransformerConfig,
+    vgg: list[Any],
+    encoder: list[Any],
+    decoder: list[Any],
+    convolutions: list[Any],
 ) -> None:
     where = "model.settings"
+    for name, layers in (("transformer_enc_config", encoder), ("transformer_dec_config", decoder)):
+        for layer in layers:
+            if layer[0] % layer[1]:
+                raise ConfigError(
+                    f"{where}.{name}: the width of a layer must be a multiple of its heads "
+                    f"(got {layer[0]} and {layer[1]})."
+                )
     if config.enc_output_dim != decoder[0][0]:
         raise ConfigError(
             f"{where}.enc_output_dim: must be the width of the decoder's layers, {decoder[0][0]} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.fairseq_bridge import import_fairseq
 from pipeline.fairseq_bridge.members.member import SpeechMember
 from pipeline.fairseq_bridge.models.configuration import build_model, model_configuration
-from pipeline.fairseq_bridge.models.vggtransformer import _examples_of_fairseq, _vgg
 from pipeline.fairseq_bridge.models.weights import load_weights, save_weights
 from pipeline.run.settings import CONF
 
@@ -32,6 +32,8 @@ SETTINGS = {
     "conv_dec_config": "((16, 3, True),) * 2",
     "transformer_dec_config": "((12, 2, 16, True, 0.1, 0.1, 0.1),) * 2",
 }
+# The settings that fairseq's own model has too.
+THEIR_SETTINGS = [name for name in SETTINGS if name.endswith(("config", "dim", "channel"))]
 PREFIX = torch.tensor([[2, 9, 10, 5], [2, 11, 12, 7], [2, 4, 4, 4]])
 LENGTHS = (1, 13, 24, 50)
 
@@ -42,6 +44,16 @@ def dictionary() -> Any:
     for word in range(20):
         vocabulary.add_symbol(f"▁w{word}")
     return vocabulary
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[Any]:
+    """Import fairseq's own model; fairseq's examples import each other by the name `examples`."""
+    package = types.ModuleType("examples")
+    package.__path__ = [str(Path(str(import_fairseq().__file__)).parent / "examples")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "examples", package)
+        yield import_fairseq("examples.speech_recognition.models.vggtransformer")
 
 
 def _model(dictionary: Any, **settings: Any) -> Any:
@@ -65,27 +77,38 @@ def _batch(utterances: list[torch.Tensor]) -> torch.Tensor:
     return pad(utterances, batch_first=True, padding_value=torch.nan)
 
 
-def test_without_own_settings_it_equals_the_model_of_fairseq(dictionary: Any) -> None:
+def test_without_own_settings_it_equals_the_model_of_fairseq(dictionary: Any, theirs: Any) -> None:
     ours = _model(dictionary, position_rows=0, in_channels=1)
-    names = [name for name in SETTINGS if name.endswith(("config", "dim", "channel"))]
-    arguments = argparse.Namespace(**{name: SETTINGS[name] for name in names}, in_channels=1)
+    settings = {name: SETTINGS[name] for name in THEIR_SETTINGS}
+    arguments = argparse.Namespace(**settings, in_channels=1)
+    task = types.SimpleNamespace(target_dictionary=dictionary)
+    torch.manual_seed(1)
     with pytest.warns(FutureWarning, match="weight_norm"):
-        theirs = _vgg.VGGTransformerModel.build_model(
-            arguments, types.SimpleNamespace(target_dictionary=dictionary)
-        )
-    theirs.load_state_dict(ours.state_dict())
+        decoder = theirs.VGGTransformerModel.build_decoder(arguments, task)
+    encoder = theirs.VGGTransformerModel.build_encoder(arguments, task)
+    other = theirs.VGGTransformerModel(encoder, decoder)
+    with pytest.warns(FutureWarning, match="Positional args"):
+        expected = other.state_dict()
+    weights = ours.state_dict()
+    assert list(weights) == list(expected)
+    assert all(torch.equal(weights[name], tensor) for name, tensor in expected.items())
     sources = torch.stack(_utterances((30, 30, 30)))
     lengths = torch.tensor([30, 30, 30])
-    with torch.inference_mode():
-        one, _ = ours(sources, lengths, PREFIX)
-        other, _ = theirs.eval()(sources, lengths, PREFIX)
-    torch.testing.assert_close(one, other)
+    for mode in (ours.eval, ours.train):
+        mode()
+        other.train(ours.training)
+        logits = []
+        for model in (ours, other):
+            torch.manual_seed(2)  # of dropout
+            with torch.inference_mode():
+                logits.append(model(sources, lengths, PREFIX)[0])
+        assert torch.equal(*logits)
 
 
-def test_vggtransformer_2_has_the_settings_of_fairseq() -> None:
+def test_vggtransformer_2_has_the_settings_of_fairseq(theirs: Any) -> None:
     arguments = argparse.Namespace()
-    _vgg.vggtransformer_2(arguments)
-    _vgg.base_architecture(arguments)
+    theirs.vggtransformer_2(arguments)
+    theirs.base_architecture(arguments)
     del arguments.transformer_context  # a setting of another model
     ours = yaml.safe_load((CONF / "model" / "vggtransformer_2.yaml").read_text())["settings"]
     assert {name: ours[name] for name in vars(arguments)} == vars(arguments)
@@ -168,6 +191,7 @@ def test_frames_with_another_number_of_bins_are_rejected(member: SpeechMember) -
         ("conv_dec_config", "()", "at least one tuple of 3 values"),
         ("vggblock_enc_config", "[(4, 3, (2, 2), 1, False)]", "pooling must be an integer"),
         ("transformer_enc_config", "__import__('os').abort()", "at least one tuple of 7"),
+        ("transformer_enc_config", "((16, 3, 16, True, 0.1, 0.1, 0.1),)", r"heads \(got 16 and 3"),
         ("enc_output_dim", 16, r"width of the decoder's layers, 12 \(got 16"),
         ("position_rows", 3, r"even number >= 0 \(got 3"),
     ],
@@ -177,13 +201,3 @@ def test_invalid_settings_are_rejected(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"model\.settings\.{setting}: .*{message}"):
         _model(dictionary, **{setting: value})
-
-
-def test_another_package_called_examples_is_restored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = types.ModuleType("examples")
-    monkeypatch.setitem(sys.modules, "examples", own)
-    with _examples_of_fairseq():
-        assert sys.modules["examples"] is not own
-    assert sys.modules["examples"] is own
