@@ -32,8 +32,7 @@ os.environ.setdefault(CORES_OF_A_STAGE, "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 set_environment()  # before a test imports a numeric library
-gc.disable()  # while tests are collected: imports make a million objects that stay
-# `make test-fast` tries a quarter of the examples that Hypothesis makes otherwise.
+# For `make test-fast`. The default is 100; tests with a number of their own keep it.
 hypothesis.settings.register_profile("fast", max_examples=25)
 
 # Invented words: English, German, French.
@@ -186,11 +185,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-def pytest_collection_finish() -> None:
-    """Exclude the objects that imports have made from garbage collection, and collect rarely."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(50_000, 20, 100)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude the objects that imports make from garbage collection, and collect rarely later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -211,7 +215,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use three processes more than cores: many tests wait for programs that they have started."""
+    """Use three more processes than cores: many tests wait for programs that they have started."""
     return len(os.sched_getaffinity(0)) + 3
 
 

@@ -1,4 +1,4 @@
-"""The VGG-Transformer of fairseq, made of its layers and independent of the padding of a batch."""
+"""fairseq's VGG-Transformer, rebuilt from its layers and independent of the padding of a batch."""
 
 from __future__ import annotations
 
@@ -70,15 +70,22 @@ class _Encoder(_models.FairseqEncoder):  # type: ignore[misc, name-defined]
             )
             self.conv_layers.append(block)
             channels, bins = out_channels, block.output_dim
-        # This draw has to come here, since the weights of all further layers are drawn after it.
+        width = self._width_of_convolutions()
+        self.transformer_layers = nn.ModuleList(_transformer_layers("encoder", width, layers))
+        self.transformer_layers.append(nn.Linear(layers[-1][0], config.enc_output_dim))
+        self.transformer_layers.append(nn.LayerNorm(config.enc_output_dim))
+
+    @torch.no_grad()
+    def _width_of_convolutions(self) -> int:
+        """Measure the number of values per position after the convolutions, as fairseq does.
+
+        The weights of all further layers follow this draw in the stream of random numbers.
+        """
         n_sentence, n_frame = _PROBE
         x = torch.randn(n_sentence, self.in_channels, n_frame, self.input_dim)
         for block in self.conv_layers:
             x = block(x)
-        width = x.shape[1] * x.shape[3]
-        self.transformer_layers = nn.ModuleList(_transformer_layers("encoder", width, layers))
-        self.transformer_layers.append(nn.Linear(layers[-1][0], config.enc_output_dim))
-        self.transformer_layers.append(nn.LayerNorm(config.enc_output_dim))
+        return x.shape[1] * x.shape[3]
 
     def max_positions(self) -> int:
         """Maximum number of frames of a source."""
@@ -206,7 +213,7 @@ class VggTransformer(_models.FairseqEncoderDecoderModel):  # type: ignore[misc, 
     def build_model(cls, args: VggTransformerConfig, task: Any) -> VggTransformer:
         """Build a model with fresh weights.
 
-        Raises ConfigError for settings that fairseq would accept and fail on later.
+        Raises ConfigError for settings that cannot be read or do not fit together.
         """
         vgg = _layers(args.vggblock_enc_config, "vggblock_enc_config", 5)
         encoder_layers = _layers(args.transformer_enc_config, "transformer_enc_config", 7)
@@ -228,7 +235,7 @@ class VggTransformer(_models.FairseqEncoderDecoderModel):  # type: ignore[misc, 
 def _transformer_layers(side: str, width: int, layers: list[Any]) -> Iterator[nn.Module]:
     """Yield the layers of a side, encoder or decoder, whose first input has `width` values.
 
-    A layer of another width than its input comes after a linear layer.
+    A linear layer precedes each layer whose width differs from that of its input.
     """
     kind = {
         "encoder": _modules.TransformerEncoderLayer,
@@ -259,7 +266,8 @@ def _convolution(width: int, out_width: int, kernel: int) -> nn.Module:
     nn.init.normal_(layer.weight, std=(4 / (kernel * width)) ** 0.5)
     nn.init.zeros_(layer.bias)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch's other kind renames the weights
+        # It is deprecated, but its successor renames the weights.
+        warnings.simplefilter("ignore", FutureWarning)
         normalised: nn.Module = nn.utils.weight_norm(layer, dim=2)
     return normalised
 
@@ -303,20 +311,20 @@ def _check(
 ) -> None:
     where = "model.settings"
     for name, layers in (("transformer_enc_config", encoder), ("transformer_dec_config", decoder)):
-        for layer in layers:
-            if layer[0] % layer[1]:
+        for width, heads, *_ in layers:
+            if not isinstance(width, int) or heads not in range(1, width + 1) or width % heads:
                 raise ConfigError(
                     f"{where}.{name}: the width of a layer must be a multiple of its heads "
-                    f"(got {layer[0]} and {layer[1]})."
+                    f"(got {width} and {heads})."
                 )
     if config.enc_output_dim != decoder[0][0]:
         raise ConfigError(
             f"{where}.enc_output_dim: must be the width of the decoder's layers, {decoder[0][0]} "
             f"(got {config.enc_output_dim})."
         )
-    if any(kernel < 2 for _, kernel, _ in convolutions):
+    if any(kernel < 1 for _, kernel, _ in convolutions):
         raise ConfigError(
-            f"{where}.conv_dec_config: kernels must be at least 2 (got {config.conv_dec_config})."
+            f"{where}.conv_dec_config: kernels must be at least 1 (got {config.conv_dec_config})."
         )
     if not all(isinstance(pooling, int) for _, _, pooling, _, _ in vgg):
         raise ConfigError(

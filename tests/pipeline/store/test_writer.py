@@ -12,18 +12,23 @@ import pytest
 from numpy.typing import NDArray
 
 from pipeline.errors import StoreError
-from pipeline.store import Flag, Hypothesis, StoreWriter, TopK, open_own_store
+from pipeline.store import Flag, Hypothesis, Store, StoreWriter, TopK, open_own_store
 from pipeline.store.validate import store_faults
 
 Make = Callable[..., Hypothesis]
 Write = Callable[..., Path]
 
 
+def opened(path: Path) -> Store:
+    """Open a store after a check of all its values, in this process."""
+    assert store_faults(path) == []
+    return open_own_store(path)
+
+
 @pytest.mark.parametrize("dump", ["statistics", "topk", "full"])
 def test_a_store_returns_what_was_written(write_store: Write, make_hypothesis: Make, dump: str):
     path = write_store(dump=dump)
-    assert store_faults(path) == []
-    with open_own_store(path) as store:
+    with opened(path) as store:
         assert (store.n_sentence, store.dump) == (7, dump)
         assert store.hypothesis_offset.tolist() == [0, 0, 1, 3, 3, 4, 6, 6]
         assert store.sources()[3] == "source 3"
@@ -48,7 +53,7 @@ def test_datasets_of_several_chunks_are_complete(
     hypotheses = [make_hypothesis(9000, seed) for seed in range(4)]
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         store.add_sentence(0, "s", "r", hypotheses)
-    with open_own_store(tmp_path / "s.h5") as stored:
+    with opened(tmp_path / "s.h5") as stored:
         expected = np.concatenate(
             [hypothesis.statistics.entropy_member for hypothesis in hypotheses]
         )
@@ -68,7 +73,7 @@ def test_flags_that_follow_from_the_content_are_set(
         store.add_sentence(0, "s", None, [make_hypothesis(2)])
         store.add_sentence(1, "", "r", [], Flag.EMPTY_SOURCE)
         store.add_sentence(2, "s", "r", [replace(make_hypothesis(2), finished=False)])
-    with open_own_store(tmp_path / "s.h5") as stored:
+    with opened(tmp_path / "s.h5") as stored:
         assert stored.flag.tolist() == [
             Flag.NO_REFERENCE,
             Flag.EMPTY_SOURCE | Flag.NO_HYPOTHESIS,
@@ -84,7 +89,7 @@ def test_case_15_17_texts_and_paths_of_every_kind_are_kept(
     with StoreWriter(tmp_path / "a b:ü.h5", **attributes) as store:
         for sentence, text in enumerate(texts):
             store.add_sentence(sentence, text, text, [replace(make_hypothesis(1), text=text)])
-    with open_own_store(tmp_path / "a b:ü.h5") as stored:
+    with opened(tmp_path / "a b:ü.h5") as stored:
         assert stored.sources() == stored.references() == stored.best_texts() == texts
 
 
@@ -96,11 +101,10 @@ def test_groups_and_originals_are_stored_if_every_sentence_has_one(
     with StoreWriter(tmp_path / "s.h5", **attributes) as store:
         for sentence, (group, original) in enumerate(zip(groups, originals, strict=True)):
             store.add_sentence(sentence, "s", "r", [], group=group, original=original)
-    with open_own_store(tmp_path / "s.h5") as stored:
+    with opened(tmp_path / "s.h5") as stored:
         assert stored.has("/sentence/group") == (None not in groups)
         assert stored.groups() == (None if None in groups else groups)
         assert stored.originals() == originals
-    assert store_faults(tmp_path / "s.h5") == []
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_a_name_that_cannot_be_used_is_rejected(
         with pytest.raises(StoreError, match=message):
             store.add_sentence(1, "s", "r", [], **names)
         store.add_sentence(1, "s", "r", [], original="page:1")
-    with open_own_store(tmp_path / "s.h5") as stored:
+    with opened(tmp_path / "s.h5") as stored:
         assert stored.originals() == ["page:0", "page:1"]
 
 
@@ -256,7 +260,7 @@ def test_numpy_attributes_and_constants_are_accepted(tmp_path: Path, attributes:
     }
     with StoreWriter(tmp_path / "s.h5", **attributes):
         pass
-    with open_own_store(tmp_path / "s.h5") as store:
+    with opened(tmp_path / "s.h5") as store:
         assert store.attributes["complete"] is True
         assert (store.regime, store.members) == ("beam", ["a", "b", "c"])
 

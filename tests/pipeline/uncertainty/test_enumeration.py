@@ -102,6 +102,7 @@ def test_all_sequences_as_one_beam_give_the_exact_values(
 
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.slow
 def test_samples_of_the_posterior_converge(toy: Any, store_of: StoreOf, posterior: str):
     probability = np.exp(toy.log_posterior(posterior))
     n_sample = 4000

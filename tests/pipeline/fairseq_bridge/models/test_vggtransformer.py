@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,17 @@ SETTINGS = {
     "conv_dec_config": "((16, 3, True),) * 2",
     "transformer_dec_config": "((12, 2, 16, True, 0.1, 0.1, 0.1),) * 2",
 }
-# The settings that fairseq's own model has too.
-THEIR_SETTINGS = [name for name in SETTINGS if name.endswith(("config", "dim", "channel"))]
+# Without our own settings, and with no two equal values that a mistake could exchange.
+THEIRS = {
+    "input_feat_per_channel": BINS,
+    "in_channels": 1,
+    "vggblock_enc_config": "[(4, 3, 2, 1, False), (8, 3, 2, 2, True)]",
+    "transformer_enc_config": "((12, 2, 20, True, 0.1, 0.2, 0.3), (16, 4, 24, False, 0.3, 0.1, 0))",
+    "enc_output_dim": 12,
+    "tgt_embed_dim": 8,
+    "conv_dec_config": "((16, 3, True), (10, 2, False))",
+    "transformer_dec_config": "((12, 2, 28, False, 0.2, 0.3, 0.1), (12, 3, 16, True, 0.1, 0.3, 0))",
+}
 PREFIX = torch.tensor([[2, 9, 10, 5], [2, 11, 12, 7], [2, 4, 4, 4]])
 LENGTHS = (1, 13, 24, 50)
 
@@ -46,19 +55,22 @@ def dictionary() -> Any:
     return vocabulary
 
 
-@pytest.fixture(scope="module")
-def theirs() -> Iterator[Any]:
-    """Import fairseq's own model; fairseq's examples import each other by the name `examples`."""
+@pytest.fixture(scope="session")
+def theirs() -> Any:
+    """Import fairseq's own model. Its examples import each other under the name `examples`."""
     package = types.ModuleType("examples")
     package.__path__ = [str(Path(str(import_fairseq().__file__)).parent / "examples")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "examples", package)
-        yield import_fairseq("examples.speech_recognition.models.vggtransformer")
+    sys.modules["examples"] = package
+    try:
+        return import_fairseq("examples.speech_recognition.models.vggtransformer")
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "examples"]:
+            del sys.modules[name]
 
 
 def _model(dictionary: Any, **settings: Any) -> Any:
     torch.manual_seed(1)
-    configuration = model_configuration("vggtransformer", {**SETTINGS, **settings})
+    configuration = model_configuration("vggtransformer", SETTINGS | settings)
     return build_model(configuration, None, dictionary).eval()
 
 
@@ -77,32 +89,42 @@ def _batch(utterances: list[torch.Tensor]) -> torch.Tensor:
     return pad(utterances, batch_first=True, padding_value=torch.nan)
 
 
-def test_without_own_settings_it_equals_the_model_of_fairseq(dictionary: Any, theirs: Any) -> None:
-    ours = _model(dictionary, position_rows=0, in_channels=1)
-    settings = {name: SETTINGS[name] for name in THEIR_SETTINGS}
-    arguments = argparse.Namespace(**settings, in_channels=1)
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:.*mismatched key_padding_mask")
+def test_without_own_settings_it_is_the_model_of_fairseq_bit_by_bit(
+    dictionary: Any, theirs: Any
+) -> None:
+    ours = _model(dictionary, **THEIRS, position_rows=0)
+    arguments = argparse.Namespace(**THEIRS)
     task = types.SimpleNamespace(target_dictionary=dictionary)
     torch.manual_seed(1)
-    with pytest.warns(FutureWarning, match="weight_norm"):
-        decoder = theirs.VGGTransformerModel.build_decoder(arguments, task)
+    decoder = theirs.VGGTransformerModel.build_decoder(arguments, task)
     encoder = theirs.VGGTransformerModel.build_encoder(arguments, task)
-    other = theirs.VGGTransformerModel(encoder, decoder)
-    with pytest.warns(FutureWarning, match="Positional args"):
-        expected = other.state_dict()
-    weights = ours.state_dict()
-    assert list(weights) == list(expected)
-    assert all(torch.equal(weights[name], tensor) for name, tensor in expected.items())
-    sources = torch.stack(_utterances((30, 30, 30)))
-    lengths = torch.tensor([30, 30, 30])
-    for mode in (ours.eval, ours.train):
-        mode()
-        other.train(ours.training)
-        logits = []
-        for model in (ours, other):
-            torch.manual_seed(2)  # of dropout
-            with torch.inference_mode():
-                logits.append(model(sources, lengths, PREFIX)[0])
-        assert torch.equal(*logits)
+    models = (ours, theirs.VGGTransformerModel(encoder, decoder))
+    assert list(ours.state_dict()) == list(models[1].state_dict())
+    assert_equal(*(model.state_dict().values() for model in models))
+
+    sources, lengths = torch.stack(_utterances((30, 30, 30))), torch.tensor([30, 30, 30])
+    prefix = torch.tensor([[2, 9, 10, 5], [2, 11, 12, 1], [2, 4, 1, 1]])
+    logits, gradients, steps = [], [], []
+    for model in models:
+        model.train()
+        torch.manual_seed(2)  # of dropout
+        logits.append(model(sources, lengths, prefix)[0])
+        logits[-1].logsumexp(dim=-1).sum().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+        model.eval()
+        with torch.inference_mode():
+            encoded, state = model.encoder(sources, lengths), {}
+            steps.append(
+                [model.decoder(prefix[:, :length], encoded, state)[0] for length in (1, 2, 3, 4)]
+            )
+    assert_equal(*([tensor] for tensor in logits))
+    assert_equal(*gradients)
+    assert_equal(*steps)
+
+
+def assert_equal(ours: Iterable[torch.Tensor], theirs: Iterable[torch.Tensor]) -> None:
+    assert all(torch.equal(*pair) for pair in zip(ours, theirs, strict=True))
 
 
 def test_vggtransformer_2_has_the_settings_of_fairseq(theirs: Any) -> None:
@@ -187,11 +209,12 @@ def test_frames_with_another_number_of_bins_are_rejected(member: SpeechMember) -
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("conv_dec_config", "((16, 1, True),)", "kernels must be at least 2"),
+        ("conv_dec_config", "((16, 0, True),)", "kernels must be at least 1"),
         ("conv_dec_config", "()", "at least one tuple of 3 values"),
         ("vggblock_enc_config", "[(4, 3, (2, 2), 1, False)]", "pooling must be an integer"),
         ("transformer_enc_config", "__import__('os').abort()", "at least one tuple of 7"),
         ("transformer_enc_config", "((16, 3, 16, True, 0.1, 0.1, 0.1),)", r"heads \(got 16 and 3"),
+        ("transformer_dec_config", "((12, 0, 16, True, 0.1, 0.1, 0.1),)", r"\(got 12 and 0"),
         ("enc_output_dim", 16, r"width of the decoder's layers, 12 \(got 16"),
         ("position_rows", 3, r"even number >= 0 \(got 3"),
     ],
