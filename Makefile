@@ -43,14 +43,14 @@ test-fast: setup ## Unit tests only: no process, no training, no simulation
 	pytest -n $$(nproc) --dist worksteal -m "not slow" --hypothesis-profile fast
 
 test: setup ## All tests
-	pytest -n auto --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-faults: setup ## Long fault tests: every stage is killed at 20 moments (one stage: ONLY=train)
 	pytest tests/faults --moments 20 $(if $(ONLY),-k $(ONLY))
 
 # Coverage sees code for numba only if numba does not compile it.
 coverage: setup ## Lines of pipeline/ that tests run, without tests/faults (fewer tests: ONLY=tests/pipeline)
-	pytest -n auto --maxprocesses 5 --dist loadfile --no-loadscope-reorder --ignore=tests/faults --cov --cov-report= $(ONLY)
+	pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=tests/faults --cov --cov-report= $(ONLY)
 	NUMBA_DISABLE_JIT=1 pytest --cov --cov-append --cov-report=term:skip-covered \
 	  tests/pipeline/metrics/test_ranking.py tests/pipeline/test_compiled.py tests/pipeline/statistics
 

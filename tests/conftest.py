@@ -215,8 +215,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use three more processes than cores: many tests wait for programs that they have started."""
-    return len(os.sched_getaffinity(0)) + 3
+    """Use two more processes than cores: many tests wait for programs that they have started."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
