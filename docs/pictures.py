@@ -64,4 +64,3 @@ if __name__ == "__main__":
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         take_pictures(browser, report, PICTURES)
-        browser.close()

@@ -102,9 +102,9 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+        # Playwright closes it at the end of the block, within 30 seconds. `browser.close()` would
+        # wait as long as any process that the browser has started keeps its output open.
+        yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
 def build_deb(folder: Path, name: str, files: dict[str, str]) -> Path:
