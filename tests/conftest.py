@@ -102,8 +102,8 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Playwright closes it at the end of the block, within 30 seconds. `browser.close()` would
-        # wait as long as any process that the browser has started keeps its output open.
+        # Playwright closes it at the end of the block, within 30 seconds. `browser.close()` has no
+        # limit: it waits for Chromium's crash handlers too, which share its output and may hang.
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
