@@ -11,6 +11,9 @@ from typing import Any
 
 _replace = os.replace
 _WAIT_SECONDS = 300
+# A signal that arrives between Python's last check for signals and the start of a sleep is handled
+# only after that sleep. Short sleeps keep the delay short.
+_SLEEP_SECONDS = 0.1
 
 
 def _counted(source: Any, target: Any, **folders: Any) -> None:
@@ -27,7 +30,13 @@ def _count() -> None:
     finally:
         os.close(counter)
     if str(number) == os.environ.get("HELD_BEFORE"):
-        time.sleep(_WAIT_SECONDS)
+        _pause()
+
+
+def _pause() -> None:
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(_SLEEP_SECONDS)
 
 
 os.replace = _counted
