@@ -98,7 +98,7 @@ def run(
         if signal.getsignal(signal_number) is signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(signal_number, _interrupt)
     hydra_main = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
-    with _reported_errors(stage.__name__):
+    with _reported_errors(stage.__name__), _reported_interruption(stage.__name__):
         application = hydra_main(_application(stage, lock, makes_points, has_parts, uses))
         tracking.run_and_end_sweep(application, _end_of_multirun)
 
@@ -145,6 +145,9 @@ def _application(
                 own_results(name, settings)
             _run_all(stage, settings, lock, has_parts)
         except Exception as error:
+            interruption = _code_of_interruption(error)
+            if interruption is not None:
+                raise _Interrupted(interruption) from error
             message = _message(error, name)
             if record:
                 unexpected = f"{type(error).__name__}: {error}; see logs/ in its folder"
@@ -162,15 +165,9 @@ def _application(
 
 @contextmanager
 def _reported_errors(name: str) -> Iterator[None]:
-    """Turn an error or interruption of stage `name` into one line and an exit code."""
+    """Turn an error of stage `name` into one line and an exit code."""
     try:
         yield
-    except KeyboardInterrupt:
-        _print_interrupted(name)
-        sys.exit(128 + signal.SIGINT)
-    except _Interrupted:
-        _print_interrupted(name)
-        raise
     except HydraException as error:  # from a job, which has already written it as one line
         print(error, file=sys.stderr)
         sys.exit(1)
@@ -190,13 +187,41 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(signal_number: int, _: FrameType | None) -> NoReturn:
+    signal.signal(signal_number, signal.SIG_IGN)  # a second one would interrupt the cleanup
     raise _Interrupted(128 + signal_number)
 
 
-def _print_interrupted(name: str) -> None:
-    is_job = any(argument.startswith("part=") for argument in sys.argv)
-    if not is_job:  # the run reports it once for all of its jobs
-        _print_error(f"stage {name}: interrupted; {_RESUME}")
+@contextmanager
+def _reported_interruption(name: str) -> Iterator[None]:
+    """Turn an interruption of stage `name` into one line and an exit code that names the signal.
+
+    This includes errors to which an interruption has led.
+    """
+    try:
+        yield
+    except BaseException as error:
+        code = _code_of_interruption(error)
+        if code is None:
+            raise
+        is_job = any(argument.startswith("part=") for argument in sys.argv)
+        if not is_job:  # the run reports it once for all of its jobs
+            _print_error(f"stage {name}: interrupted; {_RESUME}")
+        sys.exit(code)
+
+
+def _code_of_interruption(error: BaseException | None) -> int | None:
+    """Return the exit code of the interruption that led to an error; None if none did.
+
+    The cleanup after an interruption may raise another error, as joblib's does while it starts its
+    processes.
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return 128 + signal.SIGINT
+        if isinstance(error, _Interrupted):
+            return cast(int, error.code)
+        error = error.__context__
+    return None
 
 
 def _print_error(message: object) -> None:

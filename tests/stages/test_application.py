@@ -320,6 +320,41 @@ def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path:
             time.sleep(0.05)
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_whose_cleanup_fails_says_interrupted(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    _is_interrupted(how, 'raise RuntimeError("the cleanup failed")', tmp_path)
+
+
+def test_second_sigterm_does_not_interrupt_the_cleanup(tmp_path: Path) -> None:
+    # A job gets one from the run that started it, and another when that run ends.
+    cleanup = """
+    os.kill(os.getpid(), signal.SIGTERM)
+    (Path(config.io.root) / "cleaned").touch()
+"""
+    _is_interrupted(signal.SIGTERM, cleanup, tmp_path)
+    assert (tmp_path / "out" / "cleaned").exists()
+
+
+def _is_interrupted(how: signal.Signals, cleanup: str, folder: Path) -> None:
+    """Check the exit code and message of a stage that gets a signal and then does `cleanup`."""
+    body = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+try:
+    os.kill(os.getpid(), {int(how)})
+finally:
+    {cleanup.strip()}
+"""
+    script = _script(folder, "train", body)
+    result = _run(str(script), f"io.root={folder / 'out'}")
+    assert result.returncode == 128 + how, result.stderr
+    assert result.stderr == (
+        "error: stage train: interrupted; finished parts are kept and the next run resumes\n"
+    )
+
+
 def test_case_16_run_waits_for_a_part_that_outlived_its_run(tmp_path: Path) -> None:
     first, _ = _waiting_run(tmp_path)
     # Jobs end with their run; this part outlives it, since the process that would end it is killed.

@@ -75,7 +75,7 @@ def test_no_process_of_a_sweep_outlives_it(
     send(sweep.pid, how)
     _, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 128 + how
-    assert "Traceback" not in err
+    assert "Traceback" not in err, err
     assert err.count("error: stage sweep: interrupted; finished parts are kept") == 1
     assert wait_until(lambda: not alive(sweep.pid), 10), alive(sweep.pid)
     (parent,) = MlflowClient(f"sqlite:///{root / 'mlflow.db'}").search_runs(["1"])
