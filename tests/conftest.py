@@ -32,8 +32,11 @@ os.environ.setdefault(CORES_OF_A_STAGE, "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 set_environment()  # before a test imports a numeric library
-# For `make test-fast`. The default is 100; tests with a number of their own keep it.
-hypothesis.settings.register_profile("fast", max_examples=25)
+# No test has a time limit, since busy machines would exceed it. The profile "fast" is for
+# `make test-fast`: the default is 100 examples, and tests with a number of their own keep it.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.register_profile("fast", deadline=None, max_examples=25)
+hypothesis.settings.load_profile("untimed")
 
 # Invented words: English, German, French.
 _VERBS = [
@@ -138,13 +141,18 @@ def copy_repository(
             shutil.copy2(ROOT / name, folder / name)
     for package in ("pipeline", "stages"):
         for compiled in (ROOT / package).rglob("__pycache__"):
-            shutil.copytree(compiled, folder / compiled.relative_to(ROOT))
+            shutil.copytree(compiled, folder / compiled.relative_to(ROOT), ignore=_not_compiled)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     (folder / "dvc.lock").unlink(missing_ok=True)
     dag = folder / "conf" / "dag.yaml"
     settings = yaml.safe_load(dag.read_text())
     settings |= {"tasks": [*tasks], "experiment": experiment, "overrides": overrides}
     dag.write_text(yaml.safe_dump(settings))
+
+
+def _not_compiled(_: str, names: list[str]) -> set[str]:
+    """Names of the files that another process is still writing."""
+    return {name for name in names if not name.endswith((".pyc", ".nbi", ".nbc"))}
 
 
 def environment_of_copy() -> dict[str, str]:

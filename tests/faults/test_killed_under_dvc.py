@@ -8,13 +8,12 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from safetensors.numpy import load_file
 
 from tests.conftest import copy_repository, environment_of_copy
 from tests.faults.conftest import Undisturbed
-from tests.faults.small_run import SETTINGS
+from tests.faults.small_run import SETTINGS, kill
 
 # Python imports this at startup: a process that is about to complete the file waits to be killed.
 STOP_BEFORE = """
@@ -48,15 +47,21 @@ def _kill_before(file: str, clone: Path, folder: Path) -> None:
         "STOPPED": str(stopped),
     }
     with (folder / "log").open("w") as log:
-        run = subprocess.Popen(REPRO, cwd=clone, env=environment, stdout=log, stderr=log)
-        deadline = time.monotonic() + 120
+        run = subprocess.Popen(
+            REPRO,
+            cwd=clone,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 600
         while not stopped.exists() and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         reached = stopped.exists()
-        # Kill DVC first, or it would update its own files when its child processes end.
-        for process in [run, *psutil.Process(run.pid).children(recursive=True)]:
-            process.kill()
-        run.wait()
+        run.kill()  # first DVC, or it would update its own files when its child processes end
+        kill(run)
     assert reached, (folder / "log").read_text()[-4000:]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.metrics import average_precision, roc_auc
 from pipeline.metrics.cell import Cell
 from pipeline.metrics.decodes import Decode
 from pipeline.metrics.evaluation import Evaluation
@@ -19,13 +18,6 @@ MakeMeasured = Callable[..., MeasuredDecode]
 _PIECES = ("<s>", "<pad>", "</s>", "<unk>", "▁turn", "▁on", "▁the", "▁la", "mp", "▁off")
 # The third sentence has no EOS and the last one no hypothesis.
 _IDS = ([4, 5, 6, 7, 8, 2], [4, 9, 2], [4, 3], [])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled_sums() -> None:
-    """Compile before all tests, because Hypothesis limits the time of each example."""
-    roc_auc([0], [1])
-    average_precision([1], [1])
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 from tests.stages.test_sweep import stage
 from tests.stages.trained_members import prepare, train
 
-_START_SECONDS = 90
+_START_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Server:
         """Stop the server and its workers if it is running."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def served(folder: Path) -> Iterator[Server]:
         )
     server = Server(f"http://127.0.0.1:{port}", process)
     try:
-        _wait_for(server.uri, folder / "server.log")
+        _wait_for(server, folder / "server.log")
         yield server
     finally:
         server.stop()
@@ -85,13 +85,13 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
         yield Logged(server.uri, root)
 
 
-def _wait_for(uri: str, log: Path) -> None:
+def _wait_for(server: Server, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
-            with urllib.request.urlopen(f"{uri}/health", timeout=5):
+            with urllib.request.urlopen(f"{server.uri}/health", timeout=5):
                 return
         except (URLError, OSError):
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or server.process.poll() is not None:
                 pytest.fail(f"no server in {_START_SECONDS} s: {log.read_text()[-1500:]}")
             time.sleep(0.3)

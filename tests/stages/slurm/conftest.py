@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,10 +170,8 @@ def _stop(cluster: Cluster) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    ports = []
-    sockets = [socket.socket() for _ in range(count)]
-    for free in sockets:
-        with closing(free):
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for free in sockets:
             free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
-    return ports
+        return [free.getsockname()[1] for free in sockets]

@@ -24,10 +24,10 @@ SMALL = (
     *("train.checkpoint_interval_updates=10", "train.validate_interval_updates=20"),
 )
 ON_SLURM = (
-    *("hydra/launcher=slurm", "hydra.launcher.timeout_min=5", "hydra.launcher.mem_gb=1.5"),
+    *("hydra/launcher=slurm", "hydra.launcher.timeout_min=15", "hydra.launcher.mem_gb=1.5"),
     *("hydra.launcher.signal_delay_s=10",),
 )
-WAIT_SECONDS = 240
+WAIT_SECONDS = 900
 
 
 def start(environment: dict[str, str], name: str, root: Path, *overrides: str) -> subprocess.Popen:

@@ -23,6 +23,7 @@ DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 DURATION = """(name) => new Promise((done, fail) => {
   const sound = name === "playing" ? playing : document.querySelector("dd.file audio");
   if (sound.readyState) done(sound.duration);
+  if (sound.error) fail(sound.error.message);
   sound.addEventListener("loadedmetadata", () => done(sound.duration));
   sound.addEventListener("error", () => fail(sound.error.message));
 })"""

@@ -144,7 +144,7 @@ def test_the_labels_of_a_wide_table_stay_in_sight_and_a_cue_says_that_it_scrolls
     chromium: Browser, address: str, device: str
 ) -> None:
     with opened(chromium, address, WIDTHS[device]) as page:
-        box = page.locator("#table-tab-ood-detection .scroll")
+        box = page.locator("#table-tab-ood-detection .scroll.wide")
         cue = "box => getComputedStyle(box, '::before').content"
         assert box.evaluate(cue) == '"more columns: scroll →"'
         narrow = page.locator("#table-tab-bleu .scroll")
