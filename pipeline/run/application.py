@@ -187,7 +187,6 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(signal_number: int, _: FrameType | None) -> NoReturn:
-    signal.signal(signal_number, signal.SIG_IGN)  # a second one would interrupt the cleanup
     raise _Interrupted(128 + signal_number)
 
 

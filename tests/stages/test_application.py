@@ -327,16 +327,6 @@ def test_interrupted_run_whose_cleanup_fails_says_interrupted(
     _is_interrupted(how, 'raise RuntimeError("the cleanup failed")', tmp_path)
 
 
-def test_second_sigterm_does_not_interrupt_the_cleanup(tmp_path: Path) -> None:
-    # A job gets one from the run that started it, and another when that run ends.
-    cleanup = """
-    os.kill(os.getpid(), signal.SIGTERM)
-    (Path(config.io.root) / "cleaned").touch()
-"""
-    _is_interrupted(signal.SIGTERM, cleanup, tmp_path)
-    assert (tmp_path / "out" / "cleaned").exists()
-
-
 def _is_interrupted(how: signal.Signals, cleanup: str, folder: Path) -> None:
     """Check the exit code and message of a stage that gets a signal and then does `cleanup`."""
     body = f"""
