@@ -32,8 +32,8 @@ os.environ.setdefault(CORES_OF_A_STAGE, "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 set_environment()  # before a test imports a numeric library
-# No test has a time limit, since busy machines would exceed it. The profile "fast" is for
-# `make test-fast`: the default is 100 examples, and tests with a number of their own keep it.
+# Examples of Hypothesis have no time limit, since busy machines would exceed it. The profile "fast"
+# is for `make test-fast`: the default is 100 examples; tests with a number of their own keep it.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.register_profile("fast", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("untimed")
@@ -151,7 +151,7 @@ def copy_repository(
 
 
 def _not_compiled(_: str, names: list[str]) -> set[str]:
-    """Names of the files that another process is still writing."""
+    """Return the names of files that another process is still writing."""
     return {name for name in names if not name.endswith((".pyc", ".nbi", ".nbc"))}
 
 

@@ -324,21 +324,16 @@ def test_parts_end_with_the_run_that_started_them(how: signal.Signals, tmp_path:
 def test_interrupted_run_whose_cleanup_fails_says_interrupted(
     how: signal.Signals, tmp_path: Path
 ) -> None:
-    _is_interrupted(how, 'raise RuntimeError("the cleanup failed")', tmp_path)
-
-
-def _is_interrupted(how: signal.Signals, cleanup: str, folder: Path) -> None:
-    """Check the exit code and message of a stage that gets a signal and then does `cleanup`."""
     body = f"""
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 try:
     os.kill(os.getpid(), {int(how)})
 finally:
-    {cleanup.strip()}
+    raise RuntimeError("the cleanup failed")
 """
-    script = _script(folder, "train", body)
-    result = _run(str(script), f"io.root={folder / 'out'}")
+    script = _script(tmp_path, "train", body)
+    result = _run(str(script), f"io.root={tmp_path / 'out'}")
     assert result.returncode == 128 + how, result.stderr
     assert result.stderr == (
         "error: stage train: interrupted; finished parts are kept and the next run resumes\n"

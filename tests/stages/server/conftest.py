@@ -93,5 +93,5 @@ def _wait_for(server: Server, log: Path) -> None:
                 return
         except (URLError, OSError):
             if time.monotonic() > deadline or server.process.poll() is not None:
-                pytest.fail(f"no server in {_START_SECONDS} s: {log.read_text()[-1500:]}")
+                pytest.fail(f"the server did not start: {log.read_text()[-1500:]}")
             time.sleep(0.3)
