@@ -5,12 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Literal, NoReturn, cast
 
 import hydra
@@ -26,6 +24,12 @@ from pipeline.run.code import declared_params
 from pipeline.run.environment import THREAD_COUNTS
 from pipeline.run.extras import extras_named
 from pipeline.run.help import HELP_FLAGS, print_help
+from pipeline.run.interruption import (
+    Interrupted,
+    code_of_interruption,
+    interrupt_on_signals,
+    no_process_left_behind,
+)
 from pipeline.run.jobs import parts_of_job
 from pipeline.run.locks import exclusive_lock, lock_holder
 from pipeline.run.logs import kept_log
@@ -94,11 +98,10 @@ def run(
         _print_error(error)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
-    for signal_number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(signal_number) is signal.SIG_DFL:  # nohup ignores SIGHUP
-            signal.signal(signal_number, _interrupt)
+    interrupt_on_signals()
     hydra_main = hydra.main(version_base="1.3", config_path=str(CONF), config_name="pipeline")
-    with _reported_errors(stage.__name__), _reported_interruption(stage.__name__):
+    name = stage.__name__
+    with _reported_errors(name), _reported_interruption(name), no_process_left_behind():
         application = hydra_main(_application(stage, lock, makes_points, has_parts, uses))
         tracking.run_and_end_sweep(application, _end_of_multirun)
 
@@ -145,9 +148,9 @@ def _application(
                 own_results(name, settings)
             _run_all(stage, settings, lock, has_parts)
         except Exception as error:
-            interruption = _code_of_interruption(error)
+            interruption = code_of_interruption(error)
             if interruption is not None:
-                raise _Interrupted(interruption) from error
+                raise Interrupted(interruption) from error
             message = _message(error, name)
             if record:
                 unexpected = f"{type(error).__name__}: {error}; see logs/ in its folder"
@@ -182,14 +185,6 @@ def _reported_errors(name: str) -> Iterator[None]:
         sys.exit(1)
 
 
-class _Interrupted(SystemExit):
-    """A signal asked this process to end; the exit code says which."""
-
-
-def _interrupt(signal_number: int, _: FrameType | None) -> NoReturn:
-    raise _Interrupted(128 + signal_number)
-
-
 @contextmanager
 def _reported_interruption(name: str) -> Iterator[None]:
     """Turn an interruption of stage `name` into one line and an exit code that names the signal.
@@ -199,28 +194,13 @@ def _reported_interruption(name: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        code = _code_of_interruption(error)
+        code = code_of_interruption(error)
         if code is None:
             raise
         is_job = any(argument.startswith("part=") for argument in sys.argv)
         if not is_job:  # the run reports it once for all of its jobs
             _print_error(f"stage {name}: interrupted; {_RESUME}")
         sys.exit(code)
-
-
-def _code_of_interruption(error: BaseException | None) -> int | None:
-    """Return the exit code of the interruption that led to an error; None if none did.
-
-    The cleanup after an interruption may raise another error, as joblib's does while it starts its
-    processes.
-    """
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return 128 + signal.SIGINT
-        if isinstance(error, _Interrupted):
-            return cast(int, error.code)
-        error = error.__context__
-    return None
 
 
 def _print_error(message: object) -> None:

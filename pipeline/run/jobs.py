@@ -17,6 +17,7 @@ from pipeline.run.artifacts import PartFolder
 from pipeline.run.points import is_multirun, label_of_job
 from pipeline.run.settings import PipelineConfig
 
+_SECONDS_TO_CLEAN_UP = 30  # of interrupted jobs
 _SEPARATOR = " + "  # between the parts of one job, in setting `part`
 # Parts are no points: their jobs need a folder for Hydra's own files only.
 _FOLDERS = (
@@ -123,13 +124,15 @@ def _run_in_group(command: list[str]) -> int:
     """
     if shutil.which("setpriv"):
         command = ["setpriv", "--pdeathsig", "TERM", *command]
-    with subprocess.Popen(command, process_group=0) as process:
-        try:
-            return process.wait()
-        except BaseException:
-            with suppress(ProcessLookupError):  # it has just ended by itself
-                os.killpg(process.pid, signal.SIGTERM)
-            raise
+    process = subprocess.Popen(command, process_group=0)
+    try:
+        return process.wait()
+    except BaseException:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):  # it is killed when this process ends
+            process.wait(_SECONDS_TO_CLEAN_UP)
+        raise
 
 
 def _quoted(text: str) -> str:
