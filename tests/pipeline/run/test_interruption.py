@@ -31,7 +31,9 @@ def test_orphans_of_a_failed_run_are_killed() -> None:
     result = _run("""
 with no_process_left_behind():
     subprocess.run(["sh", "-c", "sleep 4321 >/dev/null &"], check=True)
-    subprocess.Popen(["sh", "-c", "for i in $(seq 300); do sleep 0.001; setsid sleep 4321 >/dev/null & done"])
+    subprocess.Popen(
+        ["sh", "-c", "for i in $(seq 300); do setsid sleep 4321 >/dev/null & sleep 0.001; done"]
+    )
     time.sleep(0.2)
     raise ValueError
 """)
